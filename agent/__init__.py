@@ -1,0 +1,1 @@
+"""The agent: one turn of a conversation, as a LangGraph graph."""

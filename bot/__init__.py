@@ -1,0 +1,1 @@
+"""The bot: platforms on one side, agent and knowledge on the other."""

@@ -1,0 +1,101 @@
+"""What passes between the core and a platform, in words that no platform owns."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.outcomes import Citation, Option
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ThreadRef(Message):
+    """One thread of one platform. A message outside a thread starts one that has its id."""
+
+    platform: str
+    workspace: str
+    channel: str
+    thread: str
+
+    def __str__(self) -> str:
+        return f"{self.platform}:{self.workspace}:{self.channel}:{self.thread}"
+
+
+class Attachment(Message):
+    """A file as posted. `reference` is the platform's own way to its bytes."""
+
+    name: str
+    size: int
+    reference: str
+    link: str = ""
+
+
+class Kind(StrEnum):
+    MESSAGE = "message"
+    EDIT = "edit"
+    DELETE = "delete"
+    ACTION = "action"
+    COMMAND = "command"
+    FILE = "file"  # one attachment of a message, made by the core
+
+
+class Incoming(Message):
+    """Something that a person did. `message` and `revision` name it once and for ever, however often it is delivered.
+
+    `sent_at` is the platform's time, in seconds since the epoch. `direct`: this person and the bot alone read it.
+    """
+
+    kind: Kind
+    where: ThreadRef
+    message: str
+    revision: str = ""
+    user: str
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    sent_at: float
+    direct: bool = False
+    mentions_bot: bool = False
+    mentions_others: bool = False
+    from_bot: bool = False
+    link: str = ""
+    model: str = ""
+    trace: bool = False
+    clarification: str = Field(default="", description="of an action: the clarification that was answered")
+    option: int | None = Field(default=None, description="of an action: the option that was clicked, from 0")
+    attachment: str = Field(default="", description="of a deletion: the file, '' for the whole post")
+
+
+class FileLine(Message):
+    """What became of one file of a post."""
+
+    name: str
+    verdict: str
+    reason: str = ""
+    text: str = Field(default="", description="the line as a person reads it")
+
+
+ReplyKind = Literal["answer", "clarification", "not_found", "chat", "help", "error", "report", "notice"]
+
+
+class Reply(Message):
+    """What the bot says, as Markdown with [n] for citations. Each platform renders it within its limits."""
+
+    kind: ReplyKind
+    text: str
+    citations: tuple[Citation, ...] = ()
+    options: tuple[Option, ...] = ()
+    clarification: str = ""
+    files: tuple[FileLine, ...] = ()
+    feedback: bool = False
+
+
+class Posted(Message):
+    """A reply, or a part of it, where it stands on the platform."""
+
+    message: str
+    part: int = 0

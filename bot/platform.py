@@ -1,0 +1,72 @@
+"""The port that every platform implements."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agent.outcomes import Event
+from bot.messages import Attachment, Incoming, Posted, Reply, ThreadRef
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the journal knows of a message: its row, and whether it was new. A repeat finds the first one's row."""
+
+    row: int
+    new: bool
+
+
+class Refused(Exception):
+    """The message can't be taken; the text tells the person what to do. Nothing was claimed."""
+
+
+OnMessage = Callable[[Incoming], Awaitable[Claim]]
+"""Claims a message. It returns when the claim is on disk: only then may a platform acknowledge. Raises Refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The message that a reply answers, and the id that each part of the reply carries where it stays."""
+
+    row: int
+    where: ThreadRef
+    message: str
+    user: str
+
+
+class Platform(Protocol):
+    name: str
+    characters: int  # that one posted message holds
+
+    async def start(self, on_message: OnMessage) -> None:
+        """Begin to listen. Returns when messages are being taken."""
+
+    async def stop_listening(self) -> None:
+        """Take no more messages. Replies can still be sent."""
+
+    async def close(self) -> None: ...
+
+    async def tell(self, turn: Turn, event: Event) -> None:
+        """Show what the turn is doing. Best effort: never raises, never waits long."""
+
+    async def send(self, turn: Turn, parts: list[Reply]) -> list[Posted]:
+        """Post the parts of one reply in order, each marked with the turn's id."""
+
+    async def find(self, turn: Turn) -> list[Posted]:
+        """The parts of this turn's reply that stand in the thread already."""
+
+    async def revise(self, where: ThreadRef, message: str, reply: Reply) -> None:
+        """Replace one of the bot's messages: an expired card, a decided one, the answer to an edited question."""
+
+    async def whisper(self, where: ThreadRef, user: str, text: str) -> None:
+        """Tell one person alone, where the platform can."""
+
+    async def fetch(self, attachment: Attachment, target: Path) -> None:
+        """Write the attachment's bytes to `target`. Raises FetchFailed with what to do."""
+
+
+class FetchFailed(Exception):
+    """An attachment can't be had; the text says why and what to do, for the person who posted it."""

@@ -1,0 +1,1 @@
+"""Ingestion: a posted file becomes sections and passages."""

@@ -1,0 +1,1 @@
+"""Storage: the application's tables, the knowledge store and the checkpoints."""
