@@ -9,7 +9,7 @@ run: .venv/run.stamp
 	$(BIN)/python -m bot run
 
 test: .venv/dev.stamp
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q $(ARGS)
 
 check: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -64,7 +64,7 @@ class Incoming(Message):
     from_bot: bool = False
     link: str = ""
     model: str = ""
-    trace: bool = False
+    digest: str = Field(default="", description="of the whole body, to tell a repeat from another message with its key")
     clarification: str = Field(default="", description="of an action: the clarification that was answered")
     option: int | None = Field(default=None, description="of an action: the option that was clicked, from 0")
     attachment: str = Field(default="", description="of a deletion: the file, '' for the whole post")

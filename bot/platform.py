@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -17,10 +18,28 @@ class Claim:
 
     row: int
     new: bool
+    incoming: Incoming
+
+
+class Why(StrEnum):
+    INVALID = "invalid"
+    TOO_LONG = "too long"
+    TOO_MANY = "too many"
+    UNKNOWN = "unknown"
+    NOT_MEMBER = "not a member"
+    NOT_AUTHOR = "not the author"
+    NOT_ASKER = "not the asker"
+    DECIDED = "decided"
+    CONFLICT = "conflict"
 
 
 class Refused(Exception):
-    """The message can't be taken; the text tells the person what to do. Nothing was claimed."""
+    """The message can't be taken; `text` tells the person what to do. Nothing was claimed."""
+
+    def __init__(self, why: Why, text: str) -> None:
+        super().__init__(text)
+        self.why = why
+        self.text = text
 
 
 OnMessage = Callable[[Incoming], Awaitable[Claim]]
@@ -52,8 +71,8 @@ class Platform(Protocol):
     async def tell(self, turn: Turn, event: Event) -> None:
         """Show what the turn is doing. Best effort: never raises, never waits long."""
 
-    async def send(self, turn: Turn, parts: list[Reply]) -> list[Posted]:
-        """Post the parts of one reply in order, each marked with the turn's id."""
+    async def send(self, turn: Turn, part: int, reply: Reply) -> str:
+        """Post one part of a turn's reply, marked with the turn's id and the part's number; the new message's id."""
 
     async def find(self, turn: Turn) -> list[Posted]:
         """The parts of this turn's reply that stand in the thread already."""
@@ -66,6 +85,9 @@ class Platform(Protocol):
 
     async def fetch(self, attachment: Attachment, target: Path) -> None:
         """Write the attachment's bytes to `target`. Raises FetchFailed with what to do."""
+
+    async def discard(self, attachment: Attachment) -> None:
+        """The attachment's bytes are not needed any more."""
 
 
 class FetchFailed(Exception):

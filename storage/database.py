@@ -68,8 +68,8 @@ async def open_database(url: str) -> AsyncIterator[Database]:
     reader = create_async_engine(url, poolclass=AsyncAdaptedQueuePool, pool_size=READERS)
     writer = create_async_engine(url, poolclass=AsyncAdaptedQueuePool, pool_size=1 if is_sqlite else READERS)
     if is_sqlite:
-        _prepare_sqlite(reader.sync_engine, begin="BEGIN")
-        _prepare_sqlite(writer.sync_engine, begin="BEGIN IMMEDIATE")
+        tune_sqlite(reader.sync_engine, begin="BEGIN")
+        tune_sqlite(writer.sync_engine, begin="BEGIN IMMEDIATE")
     database = Database(reader, writer)
     try:
         await _migrate(database, url)
@@ -91,7 +91,7 @@ async def _migrate(database: Database, url: str) -> None:
         ) from error
 
 
-def _prepare_sqlite(engine: Engine, begin: str) -> None:
+def tune_sqlite(engine: Engine, begin: str) -> None:
     @event.listens_for(engine, "connect")
     def connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself

@@ -36,7 +36,8 @@ class Fusion(StrEnum):
 class Query:
     """One search. `terms` are cut by `storage.terms`; `vector` is None where the text can't or shan't be embedded.
 
-    `documents` narrows the search to these documents (None: all of the scope).
+    `documents` narrows the search to these documents (None: all of the scope). `dense_weight` is the share of the
+    vectors in a hybrid search.
     """
 
     scope: Scope
@@ -46,6 +47,7 @@ class Query:
     limit: int = 10
     dead: Collection[Version] = ()
     documents: Collection[str] | None = None
+    dense_weight: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

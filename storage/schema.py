@@ -97,18 +97,6 @@ Index(
 )
 Index("children", journal.c.parent)
 
-idempotency = Table(
-    "idempotency",
-    metadata,
-    Column("workspace", Text, primary_key=True),
-    Column("channel", Text, primary_key=True),
-    Column("user", Text, primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("digest", Text, nullable=False, comment="of the body that came with the key"),
-    Column("answer", JSON, nullable=False),
-    Column("created_at", Double, nullable=False),
-)
-
 channels = Table(
     "channels",
     metadata,

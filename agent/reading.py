@@ -1,0 +1,156 @@
+"""What a turn is asked to do: its questions, a word of small talk, or a question back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from agent import prompts
+from agent.budget import Account
+from agent.context import Context
+from agent.grading import ambiguous, grade
+from agent.outcomes import Option
+from agent.state import Choice, Json, Pending, Question, State, said_from_json
+from agent.texts import listed, plain, texts_for
+from agent.understanding import Chosen, Understanding, understand, understand_choice
+from storage.transcript import Said
+
+_LONGEST_QUESTION = 600  # characters of one that a model has rewritten
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`reply`: small talk, nothing is researched. `pending`: to be asked back first."""
+
+    questions: list[Question] = field(default_factory=list)
+    reply: str = ""
+    pending: Pending | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def update(self) -> Json:
+        return {"questions": self.questions, "reply": self.reply, "pending": self.pending, "notes": self.notes}
+
+
+async def plan_of(state: State, context: Context, account: Account) -> Plan:
+    said = [said_from_json(each) for each in state["said"]]
+    choice = state["choice"]
+    if choice is not None:
+        return await _chosen(choice, state, said, context, account)
+    understood = await _understood(context.text, said, context, account)
+    return await asked_back(_planned(understood, context.text), context)
+
+
+async def asked_back(plan: Plan, context: Context) -> Plan:
+    """The plan, or a question back where several documents answer one of its questions and it doesn't tell which."""
+    if plan.reply or plan.pending:
+        return plan
+    for asking, question in enumerate(plan.questions):
+        options = await _options(question["text"], context)
+        if options:
+            pending: Pending = {
+                "text": texts_for(question["text"]).which,
+                "options": [option.model_dump() for option in options],
+                "question": question["text"],
+                "asking": asking,
+            }
+            return replace(plan, pending=pending)
+    return plan
+
+
+async def _options(question: str, context: Context) -> Sequence[Option]:
+    found = await context.search.passages(question, await context.search.narrowed(question))
+    if not grade(question, found.hits, context.parts.threshold).found:
+        return ()
+    return ambiguous(question, found.hits, context.parts.limits.options)
+
+
+async def _understood(text: str, said: Sequence[Said], context: Context, account: Account) -> Understanding:
+    names = await context.search.attached_names()
+    most = context.parts.limits.questions
+    guess = understand(text, said, names, most)
+    if guess.kind == "chat" or context.calls is None or not await context.search.visible():
+        return guess
+    reading = await context.calls.decide(prompts.Reading, prompts.read(text, said, names, most), account)
+    if reading is None or reading.kind == "chat":
+        return guess  # the safe choice: what is no small talk by its words is looked up
+    if reading.kind == "unclear":
+        return guess if guess.kind == "open" or await _answerable(guess, context) else _open(text)
+    questions = [question.strip()[:_LONGEST_QUESTION] for question in reading.questions if question.strip()]
+    return Understanding("questions", tuple(dict.fromkeys(questions))[:most], guess.reply) if questions else guess
+
+
+async def _answerable(guess: Understanding, context: Context) -> bool:
+    """Whether the knowledge holds an answer to what a model calls unclear: then that isn't asked back."""
+    for question in guess.questions:
+        found = await context.search.passages(question, await context.search.narrowed(question))
+        if grade(question, found.hits, context.parts.threshold).found:
+            return True
+    return False
+
+
+def _open(text: str) -> Understanding:
+    return Understanding("open", reply=texts_for(text).open_question)
+
+
+def _planned(understood: Understanding, text: str) -> Plan:
+    if understood.kind == "chat":
+        return Plan(reply=understood.reply)
+    if understood.kind == "open" or not understood.questions:
+        reply = understood.reply or texts_for(text).open_question
+        return Plan(pending={"text": reply, "options": [], "question": text, "asking": 0})
+    notes = [understood.reply] if understood.reply else []
+    return Plan([_question(question) for question in understood.questions], notes=notes)
+
+
+def _question(text: str, documents: Sequence[str] = ()) -> Question:
+    return {"text": text, "documents": list(documents), "chosen": bool(documents)}
+
+
+async def _chosen(choice: Choice, state: State, said: list[Said], context: Context, account: Account) -> Plan:
+    """What the answer to a clarification asks for. It is never asked back again."""
+    said = said or await context.recall()
+    pending = state["pending"] or _asked_before(said)
+    if pending is None or not pending["options"]:
+        return await _anew(choice["text"] or context.text, pending, said, context, account)
+    options = [Option.model_validate(option) for option in pending["options"]]
+    chosen = understand_choice(choice["text"], choice["option"], options, pending["question"])
+    if chosen.kind == "new_question":
+        return await _anew(chosen.question, pending, said, context, account)
+    question, notes = await _narrowed(chosen, options, pending["question"], context)
+    questions = list(state["questions"]) or [question]
+    questions[min(pending["asking"], len(questions) - 1)] = question
+    return Plan(questions, notes=[*state["notes"], *notes])
+
+
+async def _anew(text: str, pending: Pending | None, said: Sequence[Said], context: Context, account: Account) -> Plan:
+    if pending is not None:
+        said = [*said, Said("user", "", pending["question"], "", "")]
+    understood = await _understood(text, said, context, account)
+    plan = _planned(understood, text)
+    return Plan([_question(text)]) if plan.pending else plan
+
+
+async def _narrowed(
+    chosen: Chosen, options: Sequence[Option], asked: str, context: Context
+) -> tuple[Question, list[str]]:
+    """The question with the documents that were chosen, as far as they still live in this scope."""
+    if chosen.kind == "words":
+        return _question(chosen.question), []
+    picked = [options[number] for number in chosen.options]
+    visible = {document.document for document in await context.search.visible()}
+    living = [option.document for option in picked if option.document in visible and option.document]
+    gone = [plain(option.label) for option in picked if option.document and option.document not in visible]
+    words = [option.label for option in picked if option.document is None]
+    question = f"{asked} ({', '.join(words)})" if words else asked
+    texts = texts_for(asked)
+    return _question(question, living), [texts.gone.format(names=listed(texts, gone))] if gone else []
+
+
+def _asked_before(said: Sequence[Said]) -> Pending | None:
+    """The thread's last clarification, for where the checkpoint that held it is lost."""
+    for place in range(len(said) - 1, -1, -1):
+        if said[place].kind != "clarification":
+            continue
+        question = next((entry.text for entry in reversed(said[:place]) if entry.author == "user"), "")
+        return {"text": said[place].text, "options": list(said[place].options), "question": question, "asking": 0}
+    return None

@@ -1,0 +1,124 @@
+"""Research for one self-contained question: from the question to the passages that an answer may cite.
+
+It calls no model and keeps no checkpoint of its own: what it found is stored as the turn's finding, the rest is done
+again after a crash.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from agent.context import Context
+from agent.evidence import as_finding, chosen_passages, read_sections
+from agent.grading import grade as graded
+from agent.rerank import RerankUnavailable
+from agent.state import Asked, Json, Researched, ResearchState
+from agent.tracing import traced
+
+
+async def research(state: Asked, runtime: Runtime[Context]) -> Json:
+    return await _RESEARCH.ainvoke(state, _UNSTORED, context=runtime.context)
+
+
+def _research_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
+    graph = StateGraph(ResearchState, context_schema=Context, output_schema=Researched)
+    graph.add_node(narrow)
+    graph.add_node(search)
+    graph.add_node(rerank)
+    graph.add_node(grade)
+    graph.add_node(widen)
+    graph.add_node(read)
+    graph.add_node(distil)
+
+    graph.add_edge(START, "narrow")
+    graph.add_edge("narrow", "search")
+    graph.add_edge("search", "rerank")
+    graph.add_edge("rerank", "grade")
+    graph.add_conditional_edges("grade", after_grade, ["read", "widen", "distil"])
+    graph.add_edge("widen", "search")
+    graph.add_edge("read", "distil")
+    graph.add_edge("distil", END)
+    return graph.compile(checkpointer=False)
+
+
+def after_grade(state: ResearchState) -> str:
+    if state["found"]:
+        return "read"
+    return "widen" if state["documents"] and not state["chosen"] else "distil"
+
+
+@traced
+async def narrow(state: ResearchState, runtime: Runtime[Context]) -> Json:
+    """Look first where the question points to, unless a person has chosen already."""
+    if state["chosen"]:
+        return {}
+    return {"documents": await runtime.context.search.narrowed(state["question"])}
+
+
+@traced
+async def search(state: ResearchState, runtime: Runtime[Context]) -> Json:
+    await runtime.context.status(f"searching: {_short(state['question'])}")
+    found = await runtime.context.search.passages(state["question"], state["documents"])
+    return {
+        "hits": list(found.hits),
+        "limits": list(found.limits),
+        "degraded": list(found.degraded),
+        "trace": [{"hits": len(found.hits)}],
+    }
+
+
+@traced
+async def rerank(state: ResearchState, runtime: Runtime[Context]) -> Json:
+    parts, left = runtime.context.parts, runtime.context.budget.seconds_left
+    if parts.reranker is None or not state["hits"]:
+        return {}
+    try:
+        seconds = min(parts.limits.rerank_seconds, left)
+        return {"hits": await parts.reranker.rerank(state["question"], state["hits"], seconds)}
+    except RerankUnavailable:
+        return {"degraded": ["the reranker could not be reached"]}
+
+
+@traced
+async def grade(state: ResearchState, runtime: Runtime[Context]) -> Json:
+    verdict = graded(state["question"], state["hits"], runtime.context.parts.threshold)
+    found = verdict.found or (state["chosen"] and bool(state["documents"]) and bool(state["hits"]))
+    return {
+        "found": found,
+        "confidence": verdict.confidence,
+        "trace": [{"found": found, "confidence": round(verdict.confidence, 3)}],
+    }
+
+
+async def widen(state: ResearchState) -> Json:
+    """It isn't where the question pointed to: look everywhere."""
+    return {"documents": []}
+
+
+@traced
+async def read(state: ResearchState, runtime: Runtime[Context]) -> Json:
+    """The sections of the best passages, as the catalog has them now."""
+    hits = chosen_passages(state["hits"], state["passages"], each=len(state["documents"]) > 1)
+    await runtime.context.status(f"reading {len(hits)} passages")
+    evidence = await read_sections(hits, runtime.context)
+    return {"evidence": evidence, "trace": [{"passages": len(evidence)}]}
+
+
+@traced
+async def distil(state: ResearchState) -> Json:
+    """What is known now, in the form that the answer is written from."""
+    return {"findings": [as_finding(state)]}
+
+
+_RESEARCH = _research_graph()
+_UNSTORED: RunnableConfig = {"configurable": {"__pregel_durability": "async"}}
+"""A graph without checkpoints fails where it inherits the turn's durability "sync" (langgraph 1.2.24)."""
+
+
+def _short(question: str) -> str:
+    return question if len(question) <= 80 else f"{question[:79]}…"

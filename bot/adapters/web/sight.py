@@ -1,0 +1,59 @@
+"""What a person may see: asked anew for each request and each event."""
+
+from __future__ import annotations
+
+from bot.adapters.web.bodies import Caller
+from bot.adapters.web.desk import PLATFORM, Desk
+from bot.adapters.web.errors import WebError
+from storage.channels import DIRECT, Channel
+from storage.models import Document, channel_audience, thread_audience
+
+FIRST_CHANNEL = "general"
+NOT_A_MEMBER = "You are not a member of this channel. Ask one of its members to add you."
+
+
+class Sight:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def channel(self, who: Caller, channel: str) -> Channel:
+        """The channel, or how it would begin. Raises WebError where this person doesn't see it."""
+        found = await self._desk.channels.get(PLATFORM, who.workspace, channel) or _unborn(who, channel)
+        if not found.sees(who.user):
+            raise WebError(403, NOT_A_MEMBER)
+        return found
+
+    async def sees(self, who: Caller, channel: str) -> bool:
+        found = await self._desk.channels.get(PLATFORM, who.workspace, channel)
+        return found is not None and found.sees(who.user)
+
+    async def channels(self, who: Caller) -> list[Channel]:
+        """All that this person sees, the first channel and their own always among them."""
+        found = await self._desk.channels.visible(PLATFORM, who.workspace, who.user)
+        known = {channel.channel for channel in found}
+        for name in (FIRST_CHANNEL, DIRECT + who.user):
+            if name not in known and await self._desk.channels.get(PLATFORM, who.workspace, name) is None:
+                found.append(_unborn(who, name))
+        return sorted(found, key=lambda channel: (channel.visibility == "direct", channel.channel))
+
+    async def document(self, who: Caller, document: str, version: int | None) -> Document:
+        """A document of theirs to see. Raises WebError where there is none, or it is not for them."""
+        found = await self._desk.documents.get(document, version)
+        if found is None or found.workspace != who.workspace or not await self._reads(who, found):
+            raise WebError(404, "There is no such document.")
+        return found
+
+    async def audiences(self, who: Caller) -> set[str]:
+        return {channel_audience(channel.channel) for channel in await self.channels(who)}
+
+    async def _reads(self, who: Caller, document: Document) -> bool:
+        here = document.audience == channel_audience(document.channel)
+        in_thread = document.audience.startswith(thread_audience(document.channel, ""))
+        return (here or in_thread) and await self.sees(who, document.channel)
+
+
+def _unborn(who: Caller, channel: str) -> Channel:
+    if not channel.startswith(DIRECT):
+        return Channel(PLATFORM, who.workspace, channel)
+    owner = channel.removeprefix(DIRECT)
+    return Channel(PLATFORM, who.workspace, channel, visibility="direct", created_by=owner, members=frozenset({owner}))

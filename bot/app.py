@@ -1,0 +1,255 @@
+"""The composition root: opens, wires and closes everything."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import numpy as np
+from ingest.convert import Converter
+from ingest.ingestor import Ingestor
+from sqlalchemy.exc import SQLAlchemyError
+
+from agent.agent import Agent
+from agent.context import Parts
+from agent.models import Models
+from agent.rerank import CohereReranker
+from bot.adapters.web import Desk, Web, WebOptions
+from bot.conversation import Conversation, Rules, Stores
+from bot.datadir import DataDir, Running
+from bot.lanes import Lanes, Widths
+from bot.operations import BotOperations
+from bot.platform import Platform
+from bot.settings import Settings
+from bot.upkeep import Upkeep
+from storage.channels import Channels
+from storage.checkpoints import open_checkpoints
+from storage.clarifications import Clarifications
+from storage.database import Database, open_database, sqlite_url
+from storage.documents import Documents
+from storage.embeddings import (
+    BundledEmbedder,
+    Embedder,
+    EndpointEmbedder,
+    check_fingerprint,
+    collection_name,
+    fingerprint,
+)
+from storage.errors import EmbeddingChanged, EmbeddingUnavailable, StoreUnavailable
+from storage.facts import Facts
+from storage.journal import Heartbeat, Journal
+from storage.knowledge import Fusion, KnowledgeStore
+from storage.lance import LanceStore
+from storage.models import Version
+from storage.retrieval import Retriever
+from storage.transcript import Transcript
+
+EMBEDDING = "embedding"  # the fact that names the collection and the model's fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A bot that runs. `url` is the page's."""
+
+    url: str
+    token: str | None
+
+    async def wait_for_signal(self) -> None:
+        """Return at SIGTERM or SIGINT."""
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, ended.set)
+        await ended.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    store: KnowledgeStore
+    embedder: Embedder
+    retriever: Retriever
+    ingestor: Ingestor
+    facts: Facts
+
+    async def accept_model(self) -> None:
+        """Remember that the stored vectors are this model's."""
+        mark = (await fingerprint(self.embedder)).tolist()
+        collection = collection_name(self.embedder.model, self.embedder.dimension)
+        await self.facts.put(EMBEDDING, {"collection": collection, "fingerprint": mark})
+
+    async def check_model(self) -> None:
+        """Raises EmbeddingChanged where the stored vectors come from another model."""
+        known = await self.facts.get(EMBEDDING)
+        if known is None:
+            await self.accept_model()
+            return
+        if known["collection"] != collection_name(self.embedder.model, self.embedder.dimension):
+            raise EmbeddingChanged(
+                "The embedding model or its settings changed since the documents were read. "
+                "Set EMBEDDING_MODEL back, or run `python -m bot reembed` to embed every passage anew."
+            )
+        if not isinstance(self.embedder, BundledEmbedder):  # whose files are held to their checksums
+            check_fingerprint(np.array(known["fingerprint"], dtype=np.float32), await fingerprint(self.embedder))
+
+
+@contextlib.asynccontextmanager
+async def open_app(settings: Settings, *, port: int | None = None, any_model: bool = False) -> AsyncIterator[App]:
+    """A whole bot. `port` overrides the setting (0: any that is free); `any_model`: for re-embedding.
+
+    Raises StorageError or WebNotStarted, whose texts say what to do.
+    """
+    async with AsyncExitStack() as stack:
+        directory = DataDir(settings.data_dir)
+        stack.enter_context(directory.held())
+        url = sqlite_url(directory.database)
+        database = await stack.enter_async_context(open_database(url))
+        stores = _stores(database)
+        knowledge = await _open_knowledge(settings, directory, stores, stack)
+        if not any_model:
+            with contextlib.suppress(EmbeddingUnavailable):  # keyword search goes on; asked again at the next start
+                await knowledge.check_model()
+        agent = await _open_agent(settings, directory, stores, knowledge, stack)
+        platforms: dict[str, Platform] = {}
+        conversation = Conversation(stores, agent, knowledge.ingestor, platforms, _rules(settings))
+        operations = BotOperations(stores, conversation, knowledge.ingestor, directory, knowledge.accept_model)
+        desk = Desk(
+            transcript=stores.transcript,
+            channels=stores.channels,
+            clarifications=stores.clarifications,
+            documents=stores.documents,
+            retriever=knowledge.retriever,
+            operations=operations,
+            readiness=_Readiness(database, knowledge),
+        )
+        web = platforms["web"] = Web(_web_options(settings, directory, port), desk)
+        heartbeat = stack.enter_context(Heartbeat(url))
+        widths = Widths(settings.turns_at_once, settings.files_at_once)
+        lanes = Lanes(stores, conversation, platforms, heartbeat, widths)
+        upkeep = Upkeep(stores, lanes, knowledge.ingestor, knowledge.store, settings.retention_days)
+        await _run(stack, platforms, lanes, upkeep)
+        token = settings.web_token.get_secret_value() if settings.web_token else None
+        directory.announce(Running(os.getpid(), web.url, token))
+        yield App(web.url, token)
+
+
+async def _run(stack: AsyncExitStack, platforms: Mapping[str, Platform], lanes: Lanes, upkeep: Upkeep) -> None:
+    """Begin to work and to listen; at the end first nothing more is taken, then what runs is given back."""
+    for platform in platforms.values():
+        stack.push_async_callback(platform.close)
+    await stack.enter_async_context(lanes.running())
+    await stack.enter_async_context(upkeep.running())
+    for platform in platforms.values():
+        await platform.start(lanes.receive)
+        stack.push_async_callback(platform.stop_listening)
+
+
+def _stores(database: Database) -> Stores:
+    return Stores(
+        database=database,
+        journal=Journal(database),
+        transcript=Transcript(database),
+        channels=Channels(database),
+        clarifications=Clarifications(database),
+        documents=Documents(database),
+    )
+
+
+async def _open_knowledge(settings: Settings, directory: DataDir, stores: Stores, stack: AsyncExitStack) -> Knowledge:
+    embedder = _embedder(settings)
+    stack.push_async_callback(embedder.close)
+    facts = Facts(stores.database)
+    collection = collection_name(embedder.model, embedder.dimension)
+    store = await LanceStore.open(directory.passages, collection, fusion=Fusion(settings.fusion))
+    stack.push_async_callback(store.close)
+    converter = await stack.enter_async_context(Converter(settings.file_limits))
+    retriever = Retriever(store, embedder, stores.documents, dense_weight=settings.dense_weight)
+    ingestor = Ingestor(stores.documents, store, embedder, converter, settings.file_limits)
+    return Knowledge(store, embedder, retriever, ingestor, facts)
+
+
+def _embedder(settings: Settings) -> Embedder:
+    if settings.embedding_model is None:
+        return BundledEmbedder()
+    key = settings.embedding_api_key or settings.openai_api_key
+    return EndpointEmbedder(
+        settings.embedding_model,
+        api_key=key.get_secret_value() if key else "none",
+        base_url=settings.embedding_base_url or settings.openai_base_url,
+    )
+
+
+async def _open_agent(
+    settings: Settings, directory: DataDir, stores: Stores, knowledge: Knowledge, stack: AsyncExitStack
+) -> Agent:
+    checkpoints = await stack.enter_async_context(open_checkpoints(directory.checkpoints))
+    models = reranker = None
+    if settings.models:
+        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
+        models = Models(settings.models, settings.openai_base_url, key, settings.turn_limits)
+        stack.push_async_callback(models.close)
+    if settings.cohere_api_key is not None:
+        key = settings.cohere_api_key.get_secret_value()
+        reranker = CohereReranker(key, settings.cohere_model, settings.cohere_base_url)
+        stack.push_async_callback(reranker.close)
+    threshold = settings.not_found_threshold
+    return Agent(
+        checkpoints,
+        Parts(
+            retriever=knowledge.retriever,
+            documents=stores.documents,
+            transcript=stores.transcript,
+            threshold=knowledge.embedder.not_found_threshold if threshold is None else threshold,
+            limits=settings.turn_limits,
+            models=models,
+            reranker=reranker,
+        ),
+    )
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules(
+        question_characters=settings.question_characters,
+        questions_per_minute=settings.questions_per_minute,
+        clarification_hours=settings.clarification_hours,
+        admins=frozenset(name.strip() for name in settings.admins.split(",") if name.strip()),
+    )
+
+
+def _web_options(settings: Settings, directory: DataDir, port: int | None) -> WebOptions:
+    return WebOptions(
+        host=settings.host,
+        port=settings.port if port is None else port,
+        token=settings.web_token.get_secret_value() if settings.web_token else None,
+        uploads=directory.uploads,
+        largest_upload=settings.file_limits.size,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Readiness:
+    """Asks each dependency whether it works."""
+
+    database: Database
+    knowledge: Knowledge
+
+    async def __call__(self) -> dict[str, str]:
+        return {"database": await self._database(), "passages": await self._passages()}
+
+    async def _database(self) -> str:
+        try:
+            await self.knowledge.facts.get(EMBEDDING)
+        except SQLAlchemyError:
+            return "the database can't be read"
+        return "ok"
+
+    async def _passages(self) -> str:
+        try:
+            await self.knowledge.store.count("", Version("", 0))
+        except StoreUnavailable:
+            return "the knowledge store can't be reached"
+        return "ok"

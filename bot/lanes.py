@@ -1,0 +1,234 @@
+"""Lanes: takes claimed messages from the journal, one at a time in each lane, and sees each to its outcome.
+
+A row runs (its reply is made), then it sends (the reply is on its way), then it is done. The step from running to
+sending is one transaction that checks the lease and the reply's sources against the catalog and the audience of now,
+and writes the reply down. A row that is found sending after a crash posts only what doesn't stand in the thread yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from agent.outcomes import Status
+from bot import rendering
+from bot.conversation import Conversation, Outcome, Stores, place_of, turn_of
+from bot.messages import Incoming, Kind, Reply, ThreadRef
+from bot.platform import Claim, Platform
+from storage.checkpoints import fence
+from storage.errors import LeaseLost
+from storage.journal import ATTEMPTS, Heartbeat, Row
+from storage.transcript import Part
+
+TURNS = (Kind.MESSAGE, Kind.EDIT, Kind.DELETE, Kind.ACTION, Kind.COMMAND)
+FILES = (Kind.FILE,)
+POLL_SECONDS = 2.0  # between looks at the journal where nothing was claimed
+REMAKES = 3  # times that a reply is made, where its sources go away meanwhile
+
+WAITING = "waiting for the message before this one"
+SOMETHING_WRONG = "Something went wrong here and I could not finish this. Ask again; if it stays, tell who runs me."
+SOURCES_GONE = "The documents behind this answer changed while I was writing it. Ask again, please."
+ANSWERED_ANEW = "_The question was edited: the new answer stands below._"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Widths:
+    """How many rows run side by side."""
+
+    turns: int
+    files: int
+
+
+class Lanes:
+    def __init__(
+        self,
+        stores: Stores,
+        conversation: Conversation,
+        platforms: Mapping[str, Platform],
+        heartbeat: Heartbeat,
+        widths: Widths,
+    ) -> None:
+        self._stores = stores
+        self._conversation = conversation
+        self._platforms = platforms
+        self._heartbeat = heartbeat
+        self._widths = widths
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._wake = {TURNS: asyncio.Event(), FILES: asyncio.Event()}
+
+    async def receive(self, incoming: Incoming) -> Claim:
+        """Claim a message: what adapters are handed as `on_message`."""
+        received = await self._conversation.receive(incoming)
+        for withdrawn in received.withdrawn:
+            if task := self._running.get(withdrawn):
+                task.cancel()
+        self._wake_all()
+        for card in received.cards:
+            await self.show(card)
+        if received.claim.new and await self._stores.journal.waits(received.row):
+            await self._platforms[received.row.platform].tell(turn_of(received.row), Status(text=WAITING))
+        return received.claim
+
+    async def show(self, card: str) -> None:
+        """Bring a clarification's card on its platform up to date with the catalog."""
+        for line in await self._stores.transcript.cards(card):
+            where = ThreadRef(
+                platform=line.platform, workspace=line.workspace, channel=line.channel, thread=line.thread
+            )
+            reply = rendering.closed_card(line.text, line.clarification_state, line.choice)
+            await self._platforms[line.platform].revise(where, line.message, reply)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Work through the journal until the block ends; what runs then is given back for the next start."""
+        await self._stores.journal.release_all()
+        workers = [
+            asyncio.create_task(self._work(TURNS, self._widths.turns), name="turns"),
+            asyncio.create_task(self._work(FILES, self._widths.files), name="files"),
+        ]
+        try:
+            yield
+        finally:
+            await _cancelled(workers)
+            await _cancelled(list(self._running.values()))
+
+    def _wake_all(self) -> None:
+        for event in self._wake.values():
+            event.set()
+
+    async def _work(self, kinds: tuple[Kind, ...], width: int) -> None:
+        free = asyncio.Semaphore(width)
+        wake = self._wake[kinds]
+        while True:
+            await free.acquire()
+            wake.clear()
+            row = await self._lease(kinds)
+            if row is not None:
+                task = asyncio.create_task(self._run(row), name=f"row {row.id}")
+                self._running[row.id] = task
+                task.add_done_callback(self._finisher(row, free))
+                continue
+            free.release()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(wake.wait(), POLL_SECONDS)
+
+    async def _lease(self, kinds: tuple[Kind, ...]) -> Row | None:
+        try:
+            return await self._stores.journal.lease(kinds)
+        except SQLAlchemyError:
+            log.exception("the journal could not be read; trying again in %s s", POLL_SECONDS)
+            return None
+
+    def _finisher(self, row: Row, free: asyncio.Semaphore) -> Callable[[asyncio.Task[None]], None]:
+        def finish(task: asyncio.Task[None]) -> None:
+            self._running.pop(row.id, None)
+            free.release()
+            self._wake_all()
+            if not task.cancelled() and (failure := task.exception()) is not None:
+                log.error("row %s is left for another attempt", row.id, exc_info=failure)
+
+        return finish
+
+    async def _run(self, row: Row) -> None:
+        self._heartbeat.hold(row)
+        fence.set(lambda: self._stores.journal.check(row))
+        try:
+            await self._see_to(row)
+        except LeaseLost:
+            log.info("row %s was withdrawn or taken over", row.id)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._stores.journal.release(row))
+            raise
+        except Exception:  # the one boundary: whatever a row raises, its message gets an outcome
+            log.exception("row %s failed, attempt %s of %s", row.id, row.attempts, ATTEMPTS)
+            await self._stores.journal.retry(row)
+        finally:
+            self._heartbeat.drop(row)
+
+    async def _see_to(self, row: Row) -> None:
+        if row.state == "sending":
+            await self._deliver(row, [Reply.model_validate(part) for part in (row.outcome or {})["parts"]])
+        elif row.attempts > ATTEMPTS:
+            await self._finish(row, self._conversation.failed(row, SOMETHING_WRONG))
+        else:
+            await self._bring_about(row)
+
+    async def _bring_about(self, row: Row) -> None:
+        for _ in range(REMAKES):
+            outcome = await self._conversation.handle(row)
+            if await self._finish(row, outcome):
+                return
+            await self._conversation.discard(row)
+        await self._finish(row, Outcome(rendering.error(SOURCES_GONE)))
+
+    async def _finish(self, row: Row, outcome: Outcome) -> bool:
+        """Send what came of a row. False, with nothing sent, where a source of the reply is gone."""
+        if outcome.reply is None:
+            await self._stores.journal.end(row, outcome=dict(outcome.record))
+            await self._conversation.ended(row)
+            return True
+        parts = rendering.split(outcome.reply, self._platforms[row.platform].characters)
+        if not await self._begin_to_send(row, outcome, parts):
+            return False
+        await self._deliver(row, parts)
+        for line in outcome.revised:
+            await self._point_to_new(row, line.id, line.message)
+        return True
+
+    async def _begin_to_send(self, row: Row, outcome: Outcome, parts: Sequence[Reply]) -> bool:
+        record = {**outcome.record, "parts": [part.model_dump(mode="json") for part in parts]}
+        place = place_of(row)
+        async with self._stores.database.write() as connection:
+            if not await self._conversation.sources_stand(row, parts):
+                return False
+            await self._stores.journal.step(connection, row, "sending", record)
+            await self._stores.transcript.add_reply(connection, place, row.id, row.message, [*map(_as_part, parts)])
+            if outcome.card is not None:
+                await self._stores.clarifications.ask(connection, place, outcome.card, self._conversation.card_hours)
+            if outcome.reply is not None and outcome.reply.files:
+                files = [file.model_dump(mode="json") for file in outcome.reply.files]
+                await self._stores.transcript.set_files(connection, place, row.message, files)
+        return True
+
+    async def _deliver(self, row: Row, parts: Sequence[Reply]) -> None:
+        platform = self._platforms[row.platform]
+        turn = turn_of(row)
+        standing = {each.part: each.message for each in await platform.find(turn)} if row.attempts > 1 else {}
+        for number, part in enumerate(parts):
+            message = standing.get(number) or await platform.send(turn, number, part)
+            async with self._stores.database.write() as connection:
+                await self._stores.transcript.delivered(connection, row.id, number, message)
+                if number == len(parts) - 1:
+                    await self._stores.journal.step(connection, row, "done", None)
+            await self._stores.transcript.announce()
+        await self._conversation.ended(row)
+
+    async def _point_to_new(self, row: Row, line: int, message: str) -> None:
+        async with self._stores.database.write() as connection:
+            await self._stores.transcript.revise(connection, line, ANSWERED_ANEW)
+        await self._stores.transcript.announce()
+        await self._platforms[row.platform].revise(turn_of(row).where, message, rendering.notice(ANSWERED_ANEW))
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _as_part(reply: Reply) -> Part:
+    return Part(
+        text=reply.text,
+        kind=reply.kind,
+        citations=[each.model_dump(mode="json") for each in reply.citations],
+        options=[each.model_dump(mode="json") for each in reply.options],
+        clarification=reply.clarification,
+        files=[each.model_dump(mode="json") for each in reply.files],
+    )

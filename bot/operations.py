@@ -1,0 +1,94 @@
+"""What the command line asks of a running bot, beside posting and reading."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ingest.ingestor import Ingestor
+
+from bot.conversation import Conversation, Stores
+from bot.datadir import DataDir
+from bot.platform import Refused, Why
+from ingest.split import passages
+from storage.journal import Row
+from storage.models import Document, Passage
+
+Report = Callable[[int, int], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class BotOperations:
+    stores: Stores
+    conversation: Conversation
+    ingestor: Ingestor
+    directory: DataDir
+    accept_model: Callable[[], Awaitable[None]]  # from now on the stored vectors are the present model's
+
+    async def turn(self, platform: str, workspace: str, message: str) -> dict[str, Any] | None:
+        rows = await self.stores.journal.of_message(platform, workspace, message)
+        turns = [row for row in rows if row.kind != "delete"]
+        if not turns:
+            return None
+        last = turns[-1]
+        return {**await self._told(last), "state": last.state, "kind_of_message": last.kind}
+
+    async def _told(self, row: Row) -> dict[str, Any]:
+        outcome = dict(row.outcome or {})
+        parts = outcome.pop("parts", [])
+        files = await self.stores.journal.files_of(row)
+        seconds = outcome.get("seconds", (row.ended_at or row.claimed_at) - row.claimed_at)
+        first = parts[0] if parts else {}
+        return {
+            "kind": first.get("kind"),
+            "text": "\n\n".join(part["text"] for part in parts),
+            "citations": [citation for part in parts for citation in part["citations"]],
+            "options": [option for part in parts for option in part["options"]],
+            "usage": outcome.get("usage", {}),
+            "trace": outcome.get("trace", []),
+            "seconds": round(seconds, 3),
+            "files": [file.outcome for file in files],
+        }
+
+    async def passages(self, document: Document) -> list[Passage]:
+        return passages(document, await self.stores.documents.sections(document.key))
+
+    async def forget(self, workspace: str, document: str, user: str) -> Document | None:
+        found = await self.stores.documents.get(document)
+        if found is None or found.workspace != workspace:
+            return None
+        channel = await self.stores.channels.get("web", workspace, found.channel)
+        manages = channel is not None and channel.sees(user) and self.conversation.manages(channel, user)
+        if found.posted_by != user and not manages:
+            raise Refused(Why.NOT_AUTHOR, f"“{found.name}” is forgotten by {found.posted_by}, who posted it.")
+        ended = await self.stores.documents.forget(document)
+        await self.ingestor.clean(workspace)
+        return ended
+
+    async def reembed(self, report: Report) -> int:
+        await self.stores.documents.forget_vectors()
+        done = await self.ingestor.embed_missing(report)
+        await self.accept_model()
+        return done
+
+    async def backup(self, target: Path) -> None:
+        """A copy of everything that is kept, taken while the bot runs. Raises FileExistsError."""
+        await asyncio.to_thread(self._copy, target)
+
+    def _copy(self, target: Path) -> None:
+        target.mkdir(parents=True)
+        for database in (self.directory.database, self.directory.checkpoints):
+            source = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+            copy = sqlite3.connect(target / database.name)
+            with source, copy:
+                source.backup(copy)
+            copy.close()
+            source.close()
+        for folder in (self.directory.passages, self.directory.uploads):
+            if folder.exists():
+                shutil.copytree(folder, target / folder.name)

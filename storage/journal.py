@@ -1,0 +1,352 @@
+"""The journal: one table that is the queue of everything that people did.
+
+A message is claimed once, by its key. A worker leases the oldest open row of a lane; at most one row of a lane is
+running or sending, which a unique index holds for any number of workers. Each lease has a number, and whoever acts on a
+row names the number it holds: a worker that stalled past its lease finds it changed, and may neither write nor post.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sqlalchemy import ColumnElement, and_, create_engine, delete, exists, func, insert, or_, select, tuple_, update
+from sqlalchemy import Row as SqlRow
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from storage.database import Database, tune_sqlite
+from storage.errors import LeaseLost
+from storage.schema import clock, journal
+
+LEASE_SECONDS = 60
+ATTEMPTS = 3  # then a plain error: what kills the process must not kill it for ever
+ALIVE = ("open", "running", "sending")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRow:
+    platform: str
+    workspace: str
+    channel: str
+    message: str
+    kind: str
+    thread: str
+    lane: str
+    user: str
+    sent_at: float
+    payload: Mapping[str, Any]
+    revision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row as it was leased or read. `lease` is the number that its holder must name."""
+
+    id: int
+    platform: str
+    workspace: str
+    channel: str
+    message: str
+    kind: str
+    revision: str
+    thread: str
+    lane: str
+    parent: int | None
+    user: str
+    sent_at: float
+    payload: dict[str, Any]
+    state: str
+    lease: int
+    attempts: int
+    outcome: dict[str, Any] | None
+    claimed_at: float
+    ended_at: float | None
+
+
+class Journal:
+    """Methods that take a connection are steps of the caller's transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim(self, connection: AsyncConnection, new: NewRow, files: Sequence[NewRow] = ()) -> tuple[Row, bool]:
+        """The row of this message, and whether it is new. A message waits for its files' rows."""
+        known = await self._known(connection, new)
+        if known is not None:
+            return known, False
+        row = await _insert(connection, new, parent=None)
+        for file in files:
+            await _insert(connection, file, parent=row.id)
+        return row, True
+
+    async def known(self, new: NewRow) -> Row | None:
+        async with self._database.read() as connection:
+            return await self._known(connection, new)
+
+    async def _known(self, connection: AsyncConnection, new: NewRow) -> Row | None:
+        same = (
+            journal.c[name] == getattr(new, name)
+            for name in ("platform", "workspace", "channel", "message", "kind", "revision")
+        )
+        return _row((await connection.execute(select(journal).where(*same))).one_or_none())
+
+    async def withdraw(self, connection: AsyncConnection, row: Row, files: bool) -> list[int]:
+        """Take back every turn of this row's message that has not begun to send; their ids.
+
+        Their leases are over, so a turn that is running can't write or post any more. With `files` its files are taken
+        back too and what was said is blanked; without, the files that are still being read belong to this row from now.
+        """
+        theirs = await self.turns_of(connection, row)
+        if files:
+            taken = await self._take_back(connection, or_(journal.c.id.in_(theirs), journal.c.parent.in_(theirs)))
+            await connection.execute(update(journal).where(journal.c.id.in_(theirs)).values(payload={}))
+            return taken
+        taken = await self._take_back(connection, journal.c.id.in_(theirs))
+        if taken:
+            await connection.execute(update(journal).where(journal.c.parent.in_(theirs)).values(parent=row.id))
+        return taken
+
+    async def withdraw_lane(self, connection: AsyncConnection, row: Row) -> list[int]:
+        """Take back what runs or waits in this row's lane before it; their ids."""
+        before = tuple_(journal.c.sent_at, journal.c.id) < tuple_(row.sent_at, row.id)
+        return await self._take_back(connection, and_(journal.c.lane == row.lane, before))
+
+    async def turns_of(self, connection: AsyncConnection, row: Row) -> list[int]:
+        """The other rows of this row's message that are turns."""
+        found = await connection.execute(
+            select(journal.c.id).where(
+                journal.c.platform == row.platform,
+                journal.c.workspace == row.workspace,
+                journal.c.channel == row.channel,
+                journal.c.message == row.message,
+                journal.c.kind.in_(("message", "edit", "action")),
+                journal.c.id != row.id,
+            )
+        )
+        return [id for (id,) in found]
+
+    async def _take_back(self, connection: AsyncConnection, which: ColumnElement[bool]) -> list[int]:
+        taken = await connection.execute(
+            update(journal)
+            .where(which, journal.c.state.in_(("open", "running")))
+            .values(state="withdrawn", lease=journal.c.lease + 1, ended_at=clock())
+            .returning(journal.c.id)
+        )
+        return [id for (id,) in taken]
+
+    async def lease(self, kinds: Collection[str]) -> Row | None:
+        """Lease the oldest row that may run now: the first of its lane, its files done, or one whose worker is gone."""
+        earlier = journal.alias("earlier")
+        file = journal.alias("file")
+        first = and_(
+            journal.c.state == "open",
+            ~exists().where(
+                earlier.c.lane == journal.c.lane,
+                or_(
+                    earlier.c.state.in_(("running", "sending")),
+                    and_(
+                        earlier.c.state == "open",
+                        tuple_(earlier.c.sent_at, earlier.c.id) < tuple_(journal.c.sent_at, journal.c.id),
+                    ),
+                ),
+            ),
+            ~exists().where(file.c.parent == journal.c.id, file.c.state.in_(ALIVE)),
+        )
+        orphaned = and_(journal.c.state.in_(("running", "sending")), journal.c.leased_until < clock())
+        oldest = (
+            select(journal.c.id)
+            .where(journal.c.kind.in_(kinds), or_(first, orphaned))
+            .order_by(journal.c.sent_at, journal.c.id)
+            .limit(1)
+            .scalar_subquery()
+        )
+        take = (
+            update(journal)
+            .where(journal.c.id == oldest)
+            .values(
+                state=func.replace(journal.c.state, "open", "running"),
+                lease=journal.c.lease + 1,
+                attempts=journal.c.attempts + 1,
+                leased_until=clock() + LEASE_SECONDS,
+            )
+            .returning(journal)
+        )
+        try:
+            async with self._database.write() as connection:
+                return _row((await connection.execute(take)).one_or_none())
+        except IntegrityError:  # another worker took a row of this lane meanwhile
+            return None
+
+    async def check(self, row: Row) -> None:
+        """Raise LeaseLost where this lease is no longer the row's."""
+        async with self._database.read() as connection:
+            held = await connection.scalar(
+                select(journal.c.id).where(journal.c.id == row.id, journal.c.lease == row.lease)
+            )
+        if held is None:
+            raise LeaseLost(f"row {row.id} is no longer leased under number {row.lease}")
+
+    async def step(self, connection: AsyncConnection, row: Row, state: str, outcome: Mapping[str, Any] | None) -> None:
+        """Move a leased row on. Raises LeaseLost where the lease is over: the caller's transaction must not be kept."""
+        values: dict[str, Any] = {"state": state}
+        if outcome is not None:
+            values["outcome"] = outcome
+        if state not in ALIVE:
+            values["ended_at"] = clock()
+        moved = await connection.execute(
+            update(journal).where(journal.c.id == row.id, journal.c.lease == row.lease).values(values)
+        )
+        if moved.rowcount == 0:
+            raise LeaseLost(f"row {row.id} is no longer leased under number {row.lease}")
+
+    async def end(self, row: Row, state: str = "done", outcome: Mapping[str, Any] | None = None) -> None:
+        async with self._database.write() as connection:
+            await self.step(connection, row, state, outcome)
+
+    async def release(self, row: Row) -> None:
+        """Give a leased row back, unharmed: this attempt doesn't count."""
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(journal)
+                .where(journal.c.id == row.id, journal.c.lease == row.lease)
+                .values(leased_until=0, attempts=journal.c.attempts - 1)
+            )
+
+    async def retry(self, row: Row) -> None:
+        """Leave a row that failed for another attempt, after as many seconds as it has had attempts."""
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(journal)
+                .where(journal.c.id == row.id, journal.c.lease == row.lease)
+                .values(leased_until=clock() + row.attempts)
+            )
+
+    async def release_all(self) -> int:
+        """At the start of the one process that has this database: whatever is leased lost its worker."""
+        async with self._database.write() as connection:
+            freed = await connection.execute(
+                update(journal).where(journal.c.state.in_(("running", "sending"))).values(leased_until=0)
+            )
+        return freed.rowcount
+
+    async def files_of(self, row: Row) -> list[Row]:
+        async with self._database.read() as connection:
+            found = await connection.execute(select(journal).where(journal.c.parent == row.id).order_by(journal.c.id))
+            return [each for each in map(_row, found) if each is not None]
+
+    async def of_message(self, platform: str, workspace: str, message: str) -> list[Row]:
+        """Everything that was claimed of one message, oldest first, its files apart."""
+        async with self._database.read() as connection:
+            found = await connection.execute(
+                select(journal)
+                .where(journal.c.platform == platform, journal.c.workspace == workspace, journal.c.message == message)
+                .where(journal.c.kind != "file")
+                .order_by(journal.c.id)
+            )
+            return [each for each in map(_row, found) if each is not None]
+
+    async def asked_lately(self, connection: AsyncConnection, new: NewRow, seconds: float) -> int:
+        """How many messages and edits this person sent in the last `seconds`."""
+        counted = await connection.scalar(
+            select(func.count())
+            .select_from(journal)
+            .where(journal.c.platform == new.platform, journal.c.workspace == new.workspace, journal.c.user == new.user)
+            .where(journal.c.kind.in_(("message", "edit")), journal.c.claimed_at > clock() - seconds)
+        )
+        return counted or 0
+
+    async def waits(self, row: Row) -> bool:
+        """Whether something of its lane stands before this row."""
+        async with self._database.read() as connection:
+            before = await connection.scalar(
+                select(func.count())
+                .select_from(journal)
+                .where(journal.c.lane == row.lane, journal.c.state.in_(ALIVE), journal.c.id != row.id)
+                .where(tuple_(journal.c.sent_at, journal.c.id) < tuple_(row.sent_at, row.id))
+            )
+        return bool(before)
+
+    async def prune(self, days: float) -> None:
+        """Drop what ended more than `days` ago."""
+        async with self._database.write() as connection:
+            await connection.execute(delete(journal).where(journal.c.ended_at < clock() - days * 86400))
+
+
+class Heartbeat:
+    """Renews the leases of this process from a thread of its own, whatever the event loop is doing."""
+
+    def __init__(self, url: str) -> None:
+        sync = make_url(url)
+        self._engine = create_engine(sync.set(drivername=sync.drivername.partition("+")[0]))
+        if self._engine.dialect.name == "sqlite":
+            tune_sqlite(self._engine, begin="BEGIN IMMEDIATE")
+        self._held: dict[int, int] = {}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._engine.dispose()
+
+    def hold(self, row: Row) -> None:
+        self._held[row.id] = row.lease
+
+    def drop(self, row: Row) -> None:
+        self._held.pop(row.id, None)
+
+    def _run(self) -> None:
+        while not self._ended.wait(LEASE_SECONDS / 4):
+            try:
+                self._renew(list(self._held.items()))
+            except SQLAlchemyError:
+                log.exception("the leases could not be renewed; trying again")
+
+    def _renew(self, held: list[tuple[int, int]]) -> None:
+        if not held:
+            return
+        with self._engine.begin() as connection:
+            for id, lease in held:
+                connection.execute(
+                    update(journal)
+                    .where(journal.c.id == id, journal.c.lease == lease)
+                    .values(leased_until=clock() + LEASE_SECONDS)
+                )
+
+
+async def _insert(connection: AsyncConnection, new: NewRow, parent: int | None) -> Row:
+    values = {
+        "platform": new.platform,
+        "workspace": new.workspace,
+        "channel": new.channel,
+        "message": new.message,
+        "kind": new.kind,
+        "revision": new.revision,
+        "thread": new.thread,
+        "lane": new.lane,
+        "user": new.user,
+        "sent_at": new.sent_at,
+        "payload": new.payload,
+        "parent": parent,
+        "claimed_at": clock(),
+    }
+    row = _row((await connection.execute(insert(journal).values(values).returning(journal))).one())
+    assert row is not None
+    return row
+
+
+def _row(found: SqlRow[Any] | None) -> Row | None:
+    if found is None:
+        return None
+    return Row(**{name: getattr(found, name) for name in Row.__dataclass_fields__})

@@ -1,0 +1,376 @@
+"""The knowledge store without a server: LanceDB, a library that keeps its tables as files.
+
+Filters are built as expressions, never as SQL text: LanceDB's SQL reads a backslash as an escape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import operator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+from lancedb.expr import Expr, col, lit
+from lancedb.index import FTS, Bitmap, BTree, IvfFlat
+from lancedb.query import MatchQuery
+
+from storage.errors import EmbeddingChanged, StoreUnavailable
+from storage.fusion import fuse
+from storage.knowledge import CANDIDATES, Entry, Fusion, Mode, Query, Vector
+from storage.models import Hit, Passage, Version
+
+Result = TypeVar("Result")
+Place = tuple[str, int, int]
+Row = dict[str, Any]
+
+_PASSAGE = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("workspace", pa.string(), nullable=False),
+        pa.field("audience", pa.string(), nullable=False),
+        pa.field("document", pa.string(), nullable=False),
+        pa.field("version", pa.int64(), nullable=False),
+        pa.field("number", pa.int64(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("section", pa.int64(), nullable=False),
+        pa.field("start", pa.int64(), nullable=False),
+        pa.field("end", pa.int64(), nullable=False),
+        pa.field("headings", pa.list_(pa.string()), nullable=False),
+        pa.field("page", pa.int64()),
+        pa.field("place", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("digest", pa.string(), nullable=False),
+        pa.field("terms", pa.string(), nullable=False),
+    ]
+)
+_PASSAGE_FIELDS = [field.name for field in fields(Passage)]
+_VECTOR = "vector"  # a column that comes with the first vector: only then is its dimension known
+_TERMS_INDEX = FTS(
+    base_tokenizer="whitespace",
+    lower_case=False,
+    stem=False,
+    remove_stop_words=False,
+    ascii_folding=False,
+    max_token_length=None,
+)
+_INDICES: dict[str, FTS | BTree | Bitmap] = {
+    "terms": _TERMS_INDEX,
+    "id": BTree(),
+    "digest": BTree(),
+    "key": BTree(),
+    "audience": Bitmap(),
+}
+_VECTOR_INDEX = IvfFlat(distance_type="cosine")
+_PROBES = 32
+
+_ATTEMPTS = 5
+_MOST_TERMS = 400  # of one question
+_ROWS_BEFORE_INDEXING = 2_000  # until then they are searched one by one
+_AT_ONCE = 500  # values in one filter
+_OLD = timedelta(milliseconds=1)
+
+
+class LanceStore:
+    """One collection: a table in the directory `path`. Serves one process.
+
+    `exact_rows`: up to so many rows every vector is compared; beyond, `compact` builds an index for them.
+    """
+
+    def __init__(
+        self, path: Path, collection: str, *, fusion: Fusion = Fusion.RELATIVE, exact_rows: int = 20_000
+    ) -> None:
+        self._path = path
+        self._collection = collection
+        self._fusion = fusion
+        self._exact_rows = exact_rows
+        self._one_writer = asyncio.Lock()
+        self._waiting_rows = 0  # that no index covers yet
+        self._dimension = 0
+
+    @classmethod
+    async def open(
+        cls, path: Path, collection: str, *, fusion: Fusion = Fusion.RELATIVE, exact_rows: int = 20_000
+    ) -> Self:
+        """Raises StoreUnavailable where the directory can't be used."""
+        store = cls(path, collection, fusion=fusion, exact_rows=exact_rows)
+        with _named_failures():
+            await store._open()
+        return store
+
+    async def _open(self) -> None:
+        await asyncio.to_thread(self._path.mkdir, parents=True, exist_ok=True)
+        self._connection = await lancedb.connect_async(self._path, read_consistency_interval=timedelta(0))
+        try:
+            self._table = await self._connection.open_table(self._collection)
+        except ValueError:  # there is none yet
+            self._table = await self._connection.create_table(self._collection, schema=_PASSAGE)
+        known = {column for index in await self._table.list_indices() for column in index.columns}
+        for column, config in _INDICES.items():
+            if column not in known:
+                await self._table.create_index(column, config=config)
+        await self._read_dimension()
+
+    async def add(self, entries: Sequence[Entry]) -> None:
+        if not entries:
+            return
+        latest = {(entry.passage.workspace, entry.passage.id): entry for entry in entries}
+        async with self._one_writer:
+            await self._write(functools.partial(self._merge, list(latest.values())))
+            self._waiting_rows += len(latest)
+            if self._waiting_rows >= _ROWS_BEFORE_INDEXING:
+                await self._write(self._optimize)
+
+    async def remove(self, workspace: str, versions: Collection[Version]) -> None:
+        if not versions:
+            return
+        async with self._one_writer:
+            await asyncio.to_thread(self._unpurged.touch)
+            for keys in _portions([_key(version) for version in versions]):
+                await self._write(
+                    functools.partial(self._table.delete, _in("workspace", [workspace]) & _in("key", keys))
+                )
+
+    async def search(self, query: Query) -> list[Hit]:
+        where = _where(query)
+        if where is None or query.limit < 1:
+            return []
+        candidates = max(CANDIDATES, query.limit)
+        keyword, dense = await asyncio.gather(
+            self._keyword(query, where, candidates), self._dense(query, where, candidates)
+        )
+        scores = fuse(keyword, dense, fusion=self._fusion, dense_weight=query.dense_weight)
+        best = sorted(scores, key=lambda id: (-scores[id], _place(id)))[: query.limit]
+        return await self._hits(query, best, scores)
+
+    async def vectors(self, workspace: str, digests: Collection[str]) -> Mapping[str, Vector]:
+        if not await self._read_dimension():
+            return {}
+        found: dict[str, Vector] = {}
+        for some in _portions(list(digests)):
+            where = _in("workspace", [workspace]) & _in("digest", some)
+            rows = await self._read(self._table.query().where(where).select(["digest", _VECTOR]))
+            vectors = _vectors(rows)
+            found.update((name, vectors[at]) for at, name in enumerate(rows["digest"].to_pylist()) if at in vectors)
+        return found
+
+    async def count(self, workspace: str, version: Version) -> int:
+        where = _in("workspace", [workspace]) & _in("key", [_key(version)])
+        return int((await self._read(self._table.query().where(where).select(["number"]))).num_rows)
+
+    async def compact(self) -> None:
+        async with self._one_writer:
+            unpurged = await asyncio.to_thread(self._unpurged.exists)
+            if unpurged:
+                await self._write(self._rewrite)
+            await self._write(self._index_vectors)
+            await self._write(self._optimize)
+            if unpurged:
+                await asyncio.to_thread(self._unpurged.unlink, missing_ok=True)
+
+    async def close(self) -> None:
+        self._table.close()  # type: ignore[no-untyped-call]
+        self._connection.close()  # type: ignore[no-untyped-call]
+
+    # writing
+
+    @property
+    def _unpurged(self) -> Path:
+        """A file that is there while removed text may still stand on the disk."""
+        return self._path / f"{self._collection}.unpurged"
+
+    async def _write(self, action: Callable[[], Awaitable[object]]) -> None:
+        with _named_failures():
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    await action()
+                except (RuntimeError, OSError) as error:
+                    if attempt == _ATTEMPTS or "conflict" not in str(error).lower():
+                        raise
+                    await asyncio.sleep(0.02 * 2**attempt)
+                else:
+                    return
+
+    async def _merge(self, entries: list[Entry]) -> None:
+        await self._grow_vector_column(entries)
+        schema = await self._table.schema()
+        rows = pa.Table.from_pylist([_row(entry) for entry in entries], schema=schema)
+        merge = self._table.merge_insert(["workspace", "id"]).when_matched_update_all().when_not_matched_insert_all()
+        result = await merge.execute(rows, on_bad_vectors="null")
+        if result.num_updated_rows:
+            await asyncio.to_thread(self._unpurged.touch)
+
+    async def _grow_vector_column(self, entries: list[Entry]) -> None:
+        dimensions = {len(entry.vector) for entry in entries if entry.vector is not None}
+        if not dimensions:
+            return
+        known = await self._read_dimension()
+        if not known and len(dimensions) == 1:
+            known = dimensions.pop()
+            await self._table.add_columns(pa.field(_VECTOR, pa.list_(pa.float32(), known)))
+        elif dimensions != {known}:
+            raise _changed(dimensions, known)
+
+    async def _rewrite(self) -> None:
+        """Write the rows and their indices anew: a plain optimization keeps deleted rows until they are many."""
+        await self._table.update(where="true", updates_sql={"place": "place"})
+        for index in await self._table.list_indices():
+            (column,) = index.columns
+            await self._table.create_index(column, config=_INDICES.get(column, _VECTOR_INDEX), replace=True)
+
+    async def _index_vectors(self) -> None:
+        if not await self._read_dimension() or await self._table.count_rows() <= self._exact_rows:
+            return
+        if all(index.columns != [_VECTOR] for index in await self._table.list_indices()):
+            await self._table.create_index(_VECTOR, config=_VECTOR_INDEX)
+
+    async def _optimize(self) -> None:
+        await self._table.optimize(cleanup_older_than=_OLD)
+        self._waiting_rows = 0
+
+    # reading
+
+    async def _read(self, query: Any) -> pa.Table:
+        """A read that meets a compaction may miss a file: the next one sees the new version."""
+        with _named_failures():
+            for _ in range(_ATTEMPTS - 1):
+                with contextlib.suppress(RuntimeError, OSError):
+                    return await query.to_arrow()
+            return await query.to_arrow()
+
+    async def _read_dimension(self) -> int:
+        """0 while no vector was stored."""
+        if not self._dimension:
+            with _named_failures():
+                schema = await self._table.schema()
+            self._dimension = schema.field(_VECTOR).type.list_size if _VECTOR in schema.names else 0
+        return self._dimension
+
+    async def _keyword(self, query: Query, where: Expr, candidates: int) -> dict[str, float]:
+        terms = list(dict.fromkeys(query.terms))[:_MOST_TERMS]
+        if query.mode is Mode.DENSE or not terms:
+            return {}
+        search = self._table.query().nearest_to_text(MatchQuery(" ".join(terms), "terms"))  # type: ignore[call-arg]
+        rows = await self._read(search.where(where).select(["id", "_score"]).limit(candidates))
+        return _ranked(rows["id"].to_pylist(), rows["_score"].to_pylist())
+
+    async def _dense(self, query: Query, where: Expr, candidates: int) -> dict[str, float]:
+        if query.mode is Mode.KEYWORD or query.vector is None or not await self._read_dimension():
+            return {}
+        if len(query.vector) != self._dimension:
+            raise _changed([len(query.vector)], self._dimension)
+        search = self._table.query().nearest_to(query.vector).distance_type("cosine")
+        search = search.maximum_nprobes(0).minimum_nprobes(_PROBES)  # in this order
+        rows = await self._read(search.where(where).select(["id", "_distance"]).limit(candidates))
+        return _ranked(rows["id"].to_pylist(), [1 - distance for distance in rows["_distance"].to_pylist()])
+
+    async def _hits(self, query: Query, best: list[str], scores: Mapping[str, float]) -> list[Hit]:
+        if not best:
+            return []
+        wanted = [*_PASSAGE_FIELDS, "id", *([_VECTOR] if self._dimension else [])]
+        where = _in("workspace", [query.scope.workspace]) & _in("id", best)
+        rows = await self._read(self._table.query().where(where).select(wanted))
+        vectors = _vectors(rows)
+        found = {
+            row["id"]: Hit(_passage(row), scores[row["id"]], _cosine(query.vector, vectors.get(at)))
+            for at, row in enumerate(rows.select([*_PASSAGE_FIELDS, "id"]).to_pylist())
+        }
+        return [found[id] for id in best if id in found]
+
+
+# filters
+
+
+def _where(query: Query) -> Expr | None:
+    """None where nothing can be found."""
+    if not query.scope.audiences or (query.documents is not None and not query.documents):
+        return None
+    conditions = [_in("workspace", [query.scope.workspace]), _in("audience", sorted(query.scope.audiences))]
+    if query.documents is not None:
+        conditions.append(_in("document", sorted(query.documents)))
+    if query.dead:
+        conditions.append(~_in("key", sorted(_key(version) for version in query.dead)))
+    return functools.reduce(operator.and_, conditions)
+
+
+def _in(column: str, values: Sequence[str]) -> Expr:
+    return col(column).isin([lit(value) for value in values])
+
+
+def _portions(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(values), _AT_ONCE):
+        yield values[start : start + _AT_ONCE]
+
+
+# rows
+
+
+def _key(version: Version) -> str:
+    return f"{version.document}.{version.version}"
+
+
+def _place(id: str) -> Place:
+    """Where the passage of this id stands, for the order among equal scores."""
+    document, version, number = id.rsplit(".", 2)
+    return document, int(version), int(number)
+
+
+def _ranked(ids: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
+    return dict(sorted(zip(ids, scores, strict=True), key=lambda found: (-found[1], _place(found[0]))))
+
+
+def _row(entry: Entry) -> Row:
+    passage = entry.passage
+    row = {name: getattr(passage, name) for name in _PASSAGE_FIELDS}
+    row.update(id=passage.id, key=_key(passage.key), digest=entry.digest, terms=" ".join(entry.terms))
+    row["headings"] = list(passage.headings)
+    if entry.vector is not None:
+        row[_VECTOR] = entry.vector
+    return row
+
+
+def _passage(row: Row) -> Passage:
+    return Passage(**{name: row[name] for name in _PASSAGE_FIELDS} | {"headings": tuple(row["headings"])})
+
+
+def _vectors(rows: pa.Table) -> dict[int, Vector]:
+    """The vectors by their rows' places; rows without one are left out."""
+    if _VECTOR not in rows.column_names:
+        return {}
+    column = rows[_VECTOR]
+    return {
+        at: np.asarray(value.values.to_numpy(zero_copy_only=False), dtype=np.float32)
+        for at, value in enumerate(column)
+        if value.is_valid
+    }
+
+
+def _cosine(one: Vector | None, other: Vector | None) -> float | None:
+    if one is None or other is None:
+        return None
+    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / lengths if lengths else None
+
+
+def _changed(given: Collection[int], stored: int) -> EmbeddingChanged:
+    sizes = ", ".join(map(str, sorted(given)))
+    return EmbeddingChanged(
+        f"Vectors of {sizes} dimensions don't fit the stored ones of {stored}: set EMBEDDING_MODEL back, "
+        "or run `python -m bot reembed` to embed every passage anew."
+    )
+
+
+@contextlib.contextmanager
+def _named_failures() -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, OSError, ValueError) as error:
+        raise StoreUnavailable(f"the knowledge store can't be read or written: {error}") from error

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+REAL = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--no-skips", action="store_true", help="a skipped test fails: for CI, where nothing may be missing"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and item.config.getoption("--no-skips") and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped: {report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def free_port() -> Callable[[], int]:
+    def find() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def real_file() -> Callable[[str], bytes]:
+    """The content of a real document that doesn't come with the project."""
+
+    def read(name: str) -> bytes:
+        return _real(Path("files") / name).read_bytes()
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def real_corpus() -> Callable[[str], list[str]]:
+    """The texts of a retrieval set that doesn't come with the project."""
+
+    def read(name: str) -> list[str]:
+        lines = _real(Path("qa") / name / "corpus.jsonl").read_text().splitlines()
+        return [str(json.loads(line)["text"]) for line in lines]
+
+    return read
+
+
+def _real(path: Path) -> Path:
+    if not (REAL / path).exists():
+        pytest.skip(f"{path} is not on this machine")
+    return REAL / path

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from tests.scenarios.papers import CONTRACTS, MEGABYTE, paper
+from tests.scenarios.running import RunningBot
+from tests.scenarios.stage import Channel, Player, Post, Stage
+from tests.scenarios.web_stage import WebStage
+
+PLATFORMS = ["web"]
+LARGEST_FILE = 4 * MEGABYTE
+UNPACKED_MEGABYTES = 50
+_tags = itertools.count(1)
+
+
+@pytest.fixture(scope="session", params=PLATFORMS)
+def platform(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def start_bot(
+    platform: str, tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]
+) -> Iterator[Callable[[], RunningBot]]:
+    """A function that starts a bot with a data directory of its own."""
+    started: list[RunningBot] = []
+
+    def start() -> RunningBot:
+        settings = {
+            "FILE_MEGABYTES": str(LARGEST_FILE / MEGABYTE),
+            "FILE_UNPACKED_MEGABYTES": str(UNPACKED_MEGABYTES),
+        }
+        bot = RunningBot(tmp_path_factory.mktemp("bot"), free_port(), settings)
+        started.append(bot)
+        bot.start()
+        return bot
+
+    yield start
+    for bot in started:
+        bot.stop()
+
+
+@pytest.fixture(scope="session")
+def bot(start_bot: Callable[[], RunningBot]) -> RunningBot:
+    """One bot for the suite. A module whose documents everyone can read takes one of its own."""
+    return start_bot()
+
+
+@pytest.fixture
+async def stage(platform: str, bot: RunningBot) -> AsyncIterator[Stage]:
+    before = len(bot.log())
+    async with {"web": WebStage}[platform](bot, tag=str(next(_tags))) as stage:
+        yield stage
+    assert "Traceback" not in bot.log()[before:], bot.log()[before:][-4000:]
+
+
+@pytest.fixture
+async def ada(stage: Stage) -> Player:
+    return await stage.person("ada")
+
+
+@pytest.fixture
+async def ben(stage: Stage) -> Player:
+    return await stage.person("ben")
+
+
+@pytest.fixture
+async def team(stage: Stage, ada: Player, ben: Player) -> Channel:
+    """A knowledge channel that Ada and Ben alone can read. It knows nothing yet."""
+    return await stage.make_channel("team", by=ada, members=[ada, ben])
+
+
+@pytest.fixture
+async def handbook(ada: Player, team: Channel) -> Post:
+    """Ada has posted the handbook to the team's channel."""
+    post, _ = await ada.shares(team, paper("handbook.md"))
+    return post
+
+
+@pytest.fixture
+async def contracts(ada: Player, team: Channel) -> Post:
+    """Ada has posted three contracts, each with a notice period of its own."""
+    post, _ = await ada.shares(team, *map(paper, CONTRACTS))
+    return post
