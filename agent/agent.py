@@ -127,9 +127,9 @@ class Agent:
         )
         async with aclosing(updates) as steps:  # type: ignore[type-var]
             async for step in steps:
-                for name, update in step.items():
+                for update in step.values():
                     for entry in (update.get("trace") or ()) if isinstance(update, dict) else ():
-                        await context.emit(Step(name=name, detail=entry))
+                        await context.emit(Step(name=entry["node"], detail=entry))
 
     async def _out_of_time(self, request: TurnRequest, emit: Emit) -> Answer:
         """What is known by now, quoted. Nothing is left to go on from."""

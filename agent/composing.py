@@ -57,8 +57,11 @@ class Composing:
 
     async def _stated(self, finding: Finding, calls: ModelCalls, account: Account) -> Statements:
         statements = Statements(self._writing, finding["evidence"])
-        if await calls.write(prompts.answer(finding["question"], statements.hits), statements, account):
+        model = await calls.write(prompts.answer(finding["question"], statements.hits), statements, account)
+        if model is not None:
             await statements.end()
+        if statements.begun:
+            account.model = model
         self.dropped += statements.dropped
         return statements
 

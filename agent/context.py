@@ -79,6 +79,8 @@ class Search:
 
     async def passages(self, question: str, documents: Collection[str] = ()) -> Retrieved:
         key = (question, frozenset(documents))
+        if not await self.visible():
+            return Retrieved(())
         if key not in self._made:
             self._made[key] = await self._parts.retriever.search(
                 question, self._scope, limit=CANDIDATES, documents=list(documents) or None

@@ -306,7 +306,20 @@ def _without_function_words(name: str) -> str:
 
 
 _NO_NAMES = frozenset(
-    {*STOP_WORDS, *AUXILIARIES, *PREPOSITIONS, "however", "except", "yes", "no", "ok", "although", "list", "show", "explain"}
+    {
+        *STOP_WORDS,
+        *AUXILIARIES,
+        *PREPOSITIONS,
+        "however",
+        "except",
+        "yes",
+        "no",
+        "ok",
+        "although",
+        "list",
+        "show",
+        "explain",
+    }
 )
 
 

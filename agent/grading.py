@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 
-from agent.outcomes import Option
+from agent.ambiguity import ambiguous
 from agent.quoting import coverage, sentences, term_weights, terms_of
-from agent.shapes import asked_shape, holds
+from agent.shapes import asked_shape, has_ideographs, holds
 from storage.models import Hit
-from storage.terms import content_terms, indexed_text
+from storage.terms import indexed_text
+
+__all__ = ["NOT_FOUND_THRESHOLD", "Grade", "ambiguous", "grade"]
 
 NOT_FOUND_THRESHOLD = 0.5  # the coefficients are fitted so that the chosen operating point lies here
 _CANDIDATES = 100
+_FIRST = 3  # passages that may hold the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,45 +29,81 @@ class Grade:
     confidence: float
 
 
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What tells an answer from its neighbours. Each share is of the question's terms, weighted by their rarity."""
+
+    passage: float  # the share that stands in the first passage
+    sentence: float  # in the best sentence of the first three, what stands in the one before it counting half
+    fitting: float  # the same, of sentences that hold the kind of value that is asked for
+    terms: float  # the logarithm of how many terms the question has
+    cosine: float | None  # the best of the first three
+
+
+@dataclass(frozen=True, slots=True)
+class _Coefficients:
+    passage: float
+    sentence: float
+    fitting: float
+    terms: float
+    cosine: float
+    constant: float
+
+
+# Logistic regressions over questions with their passage there and taken away, `python -m bench.answers --fit`
+_WITH_COSINE = _Coefficients(2.7, 2.6, 0.6, 0.6, 4.65, -6.7)
+_WITHOUT_COSINE = _Coefficients(2.8, 2.4, 0.65, 1.15, 0.0, -5.4)
+_IDEOGRAPHS = _Coefficients(7.0, 3.15, 1.2, 1.25, 0.0, -9.2)
+
+
 def grade(question: str, hits: Sequence[Hit], threshold: float = NOT_FOUND_THRESHOLD) -> Grade:
-    if not hits:
+    signals = signals_of(question, hits)
+    if signals is None:
         return Grade(False, 0.0)
-    candidates = hits[:_CANDIDATES]
-    weights = term_weights(question, [indexed_text(hit.passage) for hit in candidates])
-    share = max(coverage(weights, terms_of(indexed_text(hit.passage))) for hit in candidates[:3])
-    cosine = candidates[0].cosine
-    z = 6.0 * (share - 0.6) if cosine is None else 4.0 * (share - 0.6) + 4.0 * (cosine - 0.45)
-    confidence = 1 / (1 + math.exp(-z))
+    by = _coefficients(question, signals)
+    evidence = by.constant + by.passage * signals.passage + by.sentence * signals.sentence
+    evidence += by.fitting * signals.fitting + by.terms * signals.terms + by.cosine * (signals.cosine or 0.0)
+    confidence = 1 / (1 + math.exp(-evidence))
     return Grade(confidence >= threshold, confidence)
 
 
-def ambiguous(question: str, hits: Sequence[Hit], limit: int = 5) -> tuple[Option, ...]:
-    """The documents to choose from where several hold the fact and the question doesn't tell them apart, else ()."""
-    wanted = frozenset(content_terms(question))
-    if not wanted:
-        return ()
-    firsts: dict[str, Hit] = {}
-    for hit in hits:
-        firsts.setdefault(hit.passage.document, hit)
-    shares = {document: _best_share(question, wanted, hit) for document, hit in firsts.items()}
-    top = max(shares.values(), default=0.0)
-    rivals = [firsts[document] for document, share in shares.items() if share >= 0.9 * top and share >= 0.6]
-    if len(rivals) < 2 or any(wanted & terms_of(PurePath(hit.passage.name).stem) for hit in rivals):
-        return ()
-    return tuple(
-        Option(label=PurePath(hit.passage.name).stem, document=hit.passage.document, version=hit.passage.version)
-        for hit in rivals[:limit]
-    )
+def _coefficients(question: str, signals: Signals) -> _Coefficients:
+    if signals.cosine is not None:
+        return _WITH_COSINE
+    return _IDEOGRAPHS if has_ideographs(question) else _WITHOUT_COSINE
 
 
-def _best_share(question: str, wanted: frozenset[str], hit: Hit) -> float:
+def signals_of(question: str, hits: Sequence[Hit]) -> Signals | None:
+    """None where there is nothing to judge."""
+    weights = term_weights(question, [indexed_text(hit.passage) for hit in hits[:_CANDIDATES]])
+    if not hits or not weights:
+        return None
+    first = hits[:_FIRST]
+    lines = [(line, share) for hit in first for line, share in _shares(weights, hit)]
     shape = asked_shape(question)
-    text = hit.passage.text
-    return max(
-        (
-            len(wanted & terms_of(text[start:end])) / len(wanted)
-            for start, end in sentences(text)
-            if holds(shape, text[start:end], question)
-        ),
-        default=0.0,
+    cosines = [hit.cosine for hit in first if hit.cosine is not None]
+    return Signals(
+        passage=coverage(weights, _all_terms(first[0])),
+        sentence=max((share for _, share in lines), default=0.0),
+        fitting=max((share for line, share in lines if holds(shape, line, question)), default=0.0),
+        terms=math.log1p(len(weights)),
+        cosine=max(cosines, default=None),
     )
+
+
+def _all_terms(hit: Hit) -> frozenset[str]:
+    """The terms of a passage with its headings and the name of its document."""
+    return terms_of(indexed_text(hit.passage)) | terms_of(PurePath(hit.passage.name).stem)
+
+
+def _shares(weights: Mapping[str, float], hit: Hit) -> list[tuple[str, float]]:
+    """Each sentence with its share of the question's terms."""
+    text = hit.passage.text
+    around = terms_of(" ".join((*hit.passage.headings, PurePath(hit.passage.name).stem)))
+    lines = [text[start:end] for start, end in sentences(text)]
+    terms = [around, *(terms_of(line) for line in lines)]
+    shares = []
+    for line, (before, own) in zip(lines, pairwise(terms), strict=True):
+        alone = coverage(weights, own)
+        shares.append((line, alone + (coverage(weights, own | before | around) - alone) / 2))
+    return shares

@@ -6,6 +6,7 @@ Whatever a model does wrong, a caller gets an answer or None, never an exception
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -19,6 +20,8 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from agent.budget import Account, Budget, BudgetSpent, estimated_tokens
 from agent.limits import TurnLimits
+
+_log = logging.getLogger(__name__)
 
 _OPENAI = "https://api.openai.com/v1"
 _DECISION_TOKENS = 800
@@ -122,12 +125,12 @@ class ModelCalls:
                 return None
             except ValidationError:
                 return None  # asked twice: the caller makes the safe choice
-            except (_Silent, *_FAILURES):
-                self._failed(name, account)
+            except (_Silent, *_FAILURES) as error:
+                self._failed(name, error, account)
         return None
 
-    async def write(self, messages: Sequence[BaseMessage], sink: Sink, account: Account) -> bool:
-        """Have the first model that can write into `sink`; False where none did."""
+    async def write(self, messages: Sequence[BaseMessage], sink: Sink, account: Account) -> str | None:
+        """Have the first model that can write into `sink`: its name, or None where none did."""
         for name in tuple(self._names):
             try:
                 words = self._words(self._models.client(name), messages, _ANSWER_TOKENS, account)
@@ -135,17 +138,17 @@ class ModelCalls:
                     async for chunk in chunks:
                         await sink.feed(chunk.text)
             except BudgetSpent:
-                return sink.begun
-            except (_Silent, *_FAILURES):
-                self._failed(name, account, broke_off=sink.begun)
+                return None
+            except (_Silent, *_FAILURES) as error:
+                self._failed(name, error, account, broke_off=sink.begun)
                 if not sink.begun:
                     sink.restart()
                     continue
-            account.model = name
-            return True
-        return False
+            return name
+        return None
 
-    def _failed(self, name: str, account: Account, broke_off: bool = False) -> None:
+    def _failed(self, name: str, error: Exception, account: Account, broke_off: bool = False) -> None:
+        _log.warning("the model %s failed: %r", name, error)
         self._names.remove(name)
         account.degraded.append(f"the model {name} {'broke off' if broke_off else 'could not be reached'}")
 
@@ -209,7 +212,8 @@ class ModelCalls:
 
 def _json_schema(client: ChatOpenAI, schema: type[BaseModel]) -> Chat:
     form = {"name": schema.__name__, "schema": schema.model_json_schema(), "strict": True}
-    return client.bind(response_format={"type": "json_schema", "json_schema": form})
+    # as a plain stream: where the client itself knows of the form, it wants more of a server than the form
+    return client.bind(extra_body={"response_format": {"type": "json_schema", "json_schema": form}})
 
 
 def _function(client: ChatOpenAI, schema: type[BaseModel]) -> Chat:

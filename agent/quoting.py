@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agent.shapes import Shape, asked_shape, holds, names, numbers
-from storage.models import Hit
+from agent.shapes import Shape, asked_shape, holds, names, numbers, without_asking_words
+from storage.models import Hit, Passage
 from storage.terms import content_terms, cut
 
 _CONSIDERED = 8  # passages that quotes are taken from
@@ -26,6 +26,17 @@ class Quote:
     text: str
     start: int
     end: int
+
+    @property
+    def offset(self) -> int:
+        """Where it starts in the text of its section."""
+        return self.hit.passage.start + self.start - borrowed(self.hit.passage)
+
+
+def borrowed(passage: Passage) -> int:
+    """How many characters of a passage's text are said again before it: the head of the table that it begins in."""
+    extra = len(passage.text) - (passage.end - passage.start)
+    return extra if 0 < extra < len(passage.text) and _TABLE_ROW.match(passage.text.split("\n", 1)[0]) else 0
 
 
 Span = tuple[int, int]
@@ -141,14 +152,23 @@ def terms_of(text: str) -> frozenset[str]:
     return frozenset(cut(text))
 
 
+_BACKGROUND = 30  # texts that are taken to hold none of the terms: else those of a small collection would weigh nothing
+
+
 def term_weights(question: str, texts: Sequence[str]) -> dict[str, float]:
     """The question's terms, weighted by how few of the texts hold them."""
-    count = len(texts)
+    count = len(texts) + _BACKGROUND
+    found = [terms_of(text) for text in texts]
     weights = {}
-    for term in content_terms(question) or cut(question):
-        frequency = sum(term in terms_of(text) for text in texts)
+    for term in asked_terms(question):
+        frequency = sum(term in terms for terms in found)
         weights[term] = math.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
     return weights
+
+
+def asked_terms(question: str) -> list[str]:
+    """What a question is about: its terms without those that only ask."""
+    return content_terms(without_asking_words(question)) or content_terms(question) or cut(question)
 
 
 def coverage(weights: Mapping[str, float], terms: frozenset[str]) -> float:
@@ -158,7 +178,7 @@ def coverage(weights: Mapping[str, float], terms: frozenset[str]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class Line:
     """One sentence among those of its passage. `score` is a log-probability up to a constant: fitted, see below."""
 
     hit: Hit
@@ -166,6 +186,7 @@ class _Line:
     start: int
     end: int
     score: float = 0.0
+    before: frozenset[str] = frozenset()  # the terms of the sentence before it, and of its table's head
 
     @property
     def text(self) -> str:
@@ -200,8 +221,9 @@ _REFERS_BACK = re.compile(
 
 def quote(question: str, hits: Sequence[Hit], limit: int = 3) -> list[Quote]:
     """What answers best, the best first: from each passage one stretch of a sentence or a few."""
-    lines = _scored(question, hits[:_CONSIDERED])
-    ranked = sorted(lines, key=lambda line: -line.score)
+    lines = scored_lines(question, hits[:_CONSIDERED])
+    own = (line for line in lines if line.start >= borrowed(line.hit.passage))
+    ranked = sorted(own, key=lambda line: -line.score)
     quotes: list[Quote] = []
     for line in ranked:
         if len(quotes) == limit or line.score < ranked[0].score - _WORTH:
@@ -211,7 +233,7 @@ def quote(question: str, hits: Sequence[Hit], limit: int = 3) -> list[Quote]:
     return quotes
 
 
-def _scored(question: str, hits: Sequence[Hit]) -> list[_Line]:
+def scored_lines(question: str, hits: Sequence[Hit]) -> list[Line]:
     lines = [_lines_of(hit) for hit in hits]
     weights = term_weights(question, [line.text for of_passage in lines for line in of_passage])
     asked = _Question(question, terms_of(question), asked_shape(question), weights)
@@ -219,11 +241,11 @@ def _scored(question: str, hits: Sequence[Hit]) -> list[_Line]:
     return [line for of_passage in lines for line in _score_passage(asked, of_passage, best)]
 
 
-def _lines_of(hit: Hit) -> list[_Line]:
-    return [_Line(hit, place, start, end) for place, (start, end) in enumerate(sentences(hit.passage.text))]
+def _lines_of(hit: Hit) -> list[Line]:
+    return [Line(hit, place, start, end) for place, (start, end) in enumerate(sentences(hit.passage.text))]
 
 
-def _score_passage(asked: _Question, lines: Sequence[_Line], best: float) -> Iterable[_Line]:
+def _score_passage(asked: _Question, lines: Sequence[Line], best: float) -> Iterable[Line]:
     terms = [terms_of(line.text) for line in lines]
     rare = {
         term: weight * math.log(1 + (len(lines) + 0.5) / (sum(term in each for each in terms) + 0.5))
@@ -239,16 +261,20 @@ def _score_passage(asked: _Question, lines: Sequence[_Line], best: float) -> Ite
         score += by_context * (_BEFORE + _BEFORE_PRONOUN * bool(_REFERS_BACK.match(line.text)))
         score += _AFTER * (coverage(asked.weights, terms[place] | after) - own)
         score += _form(asked, line.text) + _NEWS * math.log1p(len(terms[place] - asked.terms))
-        yield replace(line, score=score)
+        yield replace(line, score=score, before=before)
 
 
-def _context(lines: Sequence[_Line], terms: Sequence[frozenset[str]], place: int) -> frozenset[str]:
-    """The terms of the sentence before; of a table row, those of the table's head as well."""
-    if not place:
-        return frozenset().union(*(terms_of(heading) for heading in lines[place].hit.passage.headings))
-    before = terms[place - 1]
-    head = _table_head(lines, place)
-    return before if head is None else before | terms[head]
+def _context(lines: Sequence[Line], terms: Sequence[frozenset[str]], place: int) -> frozenset[str]:
+    """The terms of what introduces a line: the sentence before it, the line before its list, its table's head; and the
+    heading above it."""
+    headings = frozenset().union(*(terms_of(heading) for heading in lines[place].hit.passage.headings[-1:]))
+    above = next((terms[each] for each in range(place - 1, -1, -1) if _HEADING.match(lines[each].text)), headings)
+    introduction = _table_head(lines, place)
+    if introduction is None:
+        introduction = place - 1
+        while introduction > 0 and _LIST_ITEM.match(lines[place].text) and _LIST_ITEM.match(lines[introduction].text):
+            introduction -= 1
+    return above | terms[introduction] if introduction >= 0 else above
 
 
 def _form(asked: _Question, text: str) -> float:
@@ -260,24 +286,29 @@ def _form(asked: _Question, text: str) -> float:
     return score
 
 
-def _table_head(lines: Sequence[_Line], place: int) -> int | None:
+def _table_head(lines: Sequence[Line], place: int) -> int | None:
     """The place of the head of the table that this row belongs to; None where it is no row, or the head itself."""
     head = place
-    while head and _TABLE_ROW.match(lines[head].text) and _TABLE_ROW.match(lines[head - 1].text):
+    while head and _TABLE_ROW.match(lines[head].text) and _is_row_above(lines[head - 1], lines[head]):
         head -= 1
     return head if head != place else None
 
 
-def _stretch(line: _Line, lines: Sequence[_Line]) -> Quote:
+def _is_row_above(one: Line, other: Line) -> bool:
+    between = one.hit.passage.text[one.end : other.start]
+    return bool(_TABLE_ROW.match(one.text)) and not re.search(r"\n\s*\n", between)
+
+
+def _stretch(line: Line, lines: Sequence[Line]) -> Quote:
     """The line with what it needs to be understood: the question or sentence that it refers back to, the table's head;
     and with its neighbours that answer nearly as well."""
     first = last = line.place
     head = _table_head(lines, line.place)
     if head is not None:
-        first = head
+        first = head if lines[head].start >= borrowed(line.hit.passage) else first
     elif first and (_REFERS_BACK.match(line.text) or lines[first - 1].text.endswith(("?", "？"))):
         first -= 1
-    if first and lines[first - 1].score > line.score - _NEAR:
+    if first and head is None and lines[first - 1].score > line.score - _NEAR:
         first -= 1
     if last + 1 < len(lines) and lines[last + 1].score > line.score - _NEAR:
         last += 1

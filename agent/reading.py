@@ -61,7 +61,8 @@ async def _options(question: str, context: Context) -> Sequence[Option]:
     found = await context.search.passages(question, await context.search.narrowed(question))
     if not grade(question, found.hits, context.parts.threshold).found:
         return ()
-    return ambiguous(question, found.hits, context.parts.limits.options)
+    options = ambiguous(question, found.hits, context.parts.limits.options)
+    return sorted(options, key=lambda option: option.label.casefold())
 
 
 async def _understood(text: str, said: Sequence[Said], context: Context, account: Account) -> Understanding:

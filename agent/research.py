@@ -22,7 +22,8 @@ from agent.tracing import traced
 
 
 async def research(state: Asked, runtime: Runtime[Context]) -> Json:
-    return await _RESEARCH.ainvoke(state, _UNSTORED, context=runtime.context)
+    found: Json = await _RESEARCH.ainvoke(state, _UNSTORED, context=runtime.context)
+    return {**found, "trace": [{**entry, "question": state["order"] + 1} for entry in found["trace"]]}
 
 
 def _research_graph() -> CompiledStateGraph[Any, Context, Any, Any]:

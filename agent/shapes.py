@@ -78,6 +78,22 @@ _QUESTION_SHAPES: tuple[tuple[Shape, re.Pattern[str]], ...] = (
     ),
 )
 
+_ASKING_WORDS = re.compile(
+    r"\bhow (?:long|old|many|much|often|far|tall|high|big|large|fast|deep|wide|heavy)\b"
+    r"|\b(?:what|which) (?:kind|type|sort|name|number|amount)s? of\b"
+    r"|\b(?:wie|wieviele?) (?:lange?|alt|viele?|oft|weit|hoch|groß|schnell)\b"
+    r"|\b(?:please|pls|bitte|tell me|show me|list|explain|describe|do you know|is called|are called|called|named)\b"
+    r"|请问|告诉我|什么时候|什么时间|多长时间|为什么|是什么|什么|多久|多长|多少|何时|何地|哪里|哪儿|哪个|哪些|哪位|哪一?"
+    r"|怎么样|怎么|怎样|如何|是否|是谁|谁|几(?=[天年个月日小周次人种名位家所条])|多(?=[大高远快重深宽])",
+    re.I,
+)
+
+
+def without_asking_words(question: str) -> str:
+    """A question without the words that ask, and say nothing of what it is about."""
+    return _ASKING_WORDS.sub(" ", question)
+
+
 _ENGLISH_NUMBERS = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
     "nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen half twice"
@@ -107,7 +123,7 @@ _DATE = re.compile(
     re.I,
 )
 _MONEY = re.compile(
-    r"[$€£¥]\s?\d|\d\s?(?:€|\$|£|usd|eur|chf|rmb|dollars?|euros?|pounds?|cents?|million|billion)\b|\d\s*[万亿]?元|[百千万亿]元",
+    r"[$€£¥]\s?\d|\d\s?(?:€|\$|£|usd|eur|chf|rmb|dollars?|euros?|pounds?|cents?|francs?|z[lł]oty|pln|yen|rupees?|kr|million|billion)\b|\d\s*[万亿]?元|[百千万亿]元",
     re.I,
 )
 _PERCENT = re.compile(r"\d\s?%|\bper ?cent\b|\bprozent\b|百分之|％", re.I)
@@ -181,7 +197,7 @@ def holds(shape: Shape, text: str, question: str) -> bool:
         return True
     if shape in (Shape.PERSON, Shape.PLACE):
         return not _has_capitals(text) or bool(names(text) - _words(question))
-    if not _PATTERNS[shape].search(text):
+    if not (_PATTERNS[shape].search(text) or (shape is Shape.DATE and _DURATION.search(text))):
         return False
     return shape is Shape.REASON or shape is Shape.DATE or bool(numbers(text) - numbers(question))
 

@@ -11,8 +11,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import numpy as np
-from ingest.convert import Converter
-from ingest.ingestor import Ingestor
 from sqlalchemy.exc import SQLAlchemyError
 
 from agent.agent import Agent
@@ -27,6 +25,8 @@ from bot.operations import BotOperations
 from bot.platform import Platform
 from bot.settings import Settings
 from bot.upkeep import Upkeep
+from ingest.convert import Converter
+from ingest.ingestor import Ingestor
 from storage.channels import Channels
 from storage.checkpoints import open_checkpoints
 from storage.clarifications import Clarifications

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -15,13 +16,11 @@ from urllib.parse import quote
 
 import aiohttp
 
-RUN_FILE = "run.json"
 ATTEMPTS = 4
 PAUSE_SECONDS = 0.5  # before a bot that ends or starts is asked again
 WAIT_SECONDS = 25  # of one look at a turn
 ENDED = frozenset({"done", "failed", "withdrawn"})
 ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=5)
-SHORT = aiohttp.ClientTimeout(total=5)
 
 Json = dict[str, Any]
 
@@ -64,20 +63,6 @@ class Sent:
 
     name: str
     content: Path | bytes
-
-
-async def running_bot(folder: Path) -> Endpoint | None:
-    """The bot that has this data directory, where one answers."""
-    try:
-        written = json.loads(await asyncio.to_thread((folder / RUN_FILE).read_text))
-        endpoint = Endpoint(written["url"], written.get("token"), stays=True)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    with suppress(aiohttp.ClientError, TimeoutError, ValueError):
-        async with aiohttp.ClientSession(timeout=SHORT) as http, http.get(f"{endpoint.url}/healthz") as response:
-            if response.status == 200:
-                return endpoint
-    return None
 
 
 class Client:
@@ -191,7 +176,7 @@ class Client:
             return {"headers": headers, "json": body}
         form = aiohttp.FormData({name: str(value) for name, value in body.items()}, default_to_multipart=True)
         for file in files:
-            content = file.content if isinstance(file.content, bytes) else file.content.open("rb")
+            content = io.BytesIO(file.content) if isinstance(file.content, bytes) else file.content.open("rb")
             form.add_field("files", content, filename=file.name, content_type="application/octet-stream")
         return {"headers": headers, "data": form}
 

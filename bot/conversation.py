@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -20,7 +20,7 @@ from agent.agent import Agent, Choice, TurnRequest
 from agent.outcomes import Answer, Event, Status
 from bot import commands, rendering
 from bot.commands import Caller, Commands
-from bot.messages import Attachment, Incoming, Kind, Reply
+from bot.messages import Attachment, FileLine, Incoming, Kind, Reply, ThreadRef
 from bot.platform import Claim, FetchFailed, Platform, Refused, Turn, Why
 from ingest.ingestor import Ingestor, Progress, Upload, Verdict
 from storage.channels import Channel, Channels
@@ -37,6 +37,7 @@ QUESTION = re.compile(
     re.IGNORECASE,
 )
 MINUTE = 60.0
+CITED_DAYS = 30.0  # how long a thread hears of new versions of what its answers cite
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Outcome:
     card: Card | None = None
     record: Mapping[str, object] = field(default_factory=dict)
     revised: tuple[Line, ...] = ()  # answers that this one stands in for
+    files: tuple[FileLine, ...] = ()  # what became of the files of the post
 
 
 class Conversation:
@@ -232,8 +234,10 @@ class Conversation:
     async def handle(self, row: Row) -> Outcome:
         """What comes of a claimed row. Called again after a crash, it goes on where it was."""
         if row.kind == Kind.FILE:
-            return Outcome(record=(await self._ingest(row)).model_dump(mode="json"))
+            return await self._learn(row)
         incoming = Incoming.model_validate(row.payload)
+        if row.kind == Kind.NOTICE:
+            return Outcome(rendering.notice(incoming.text))
         if row.kind == Kind.DELETE:
             return await self._delete(row, incoming)
         if row.kind == Kind.ACTION:
@@ -248,20 +252,28 @@ class Conversation:
         files = await self._stores.journal.files_of(row)
         verdicts = [Verdict.model_validate(file.outcome) for file in files if file.outcome is not None]
         verdicts += _not_taken(incoming, verdicts)
+        files_read = tuple(rendering.file_line(verdict) for verdict in verdicts)
         before = await self._before(row)
         if not _asks(incoming):
-            return Outcome(rendering.report(verdicts)) if verdicts and not before else Outcome()
+            report = rendering.report(verdicts) if await self._wants_report(incoming, verdicts) and not before else None
+            return Outcome(report, files=files_read)
         if row.kind == Kind.EDIT and line is not None and line.text != incoming.text:
             return Outcome()  # edited once more since
         attached = tuple(each.document for each in verdicts if each.document and each.verdict != "refused")
         outcome = await self._ask(row, incoming, attached)
         if outcome.reply is None or row.kind == Kind.EDIT:
-            return Outcome(outcome.reply, outcome.card, outcome.record, tuple(before))
-        return Outcome(rendering.with_files(outcome.reply, verdicts), outcome.card, outcome.record)
+            return replace(outcome, revised=tuple(before))
+        return replace(outcome, reply=rendering.with_files(outcome.reply, verdicts), files=files_read)
+
+    async def _wants_report(self, incoming: Incoming, verdicts: Sequence[Verdict]) -> bool:
+        """A quiet channel hears of its files only where one was not read."""
+        quiet = (await self._channel(incoming)).quiet
+        return bool(verdicts) and not (quiet and all(verdict.verdict != "refused" for verdict in verdicts))
 
     async def sources_stand(self, row: Row, parts: Sequence[Reply]) -> bool:
         """Whether every document that this reply cites or offers lives, and may be seen where it will stand."""
         sources = [Version(each.document, each.version) for part in parts for each in part.citations]
+        sources += [Version(each.document, each.version) for part in parts for each in part.nearest]
         sources += [Version(o.document, o.version) for part in parts for o in part.options if o.document and o.version]
         if not sources:
             return True
@@ -393,6 +405,32 @@ class Conversation:
         return await self._stores.channels.ensure(where.platform, where.workspace, where.channel, incoming.user)
 
     # Files
+
+    async def _learn(self, row: Row) -> Outcome:
+        verdict = await self._ingest(row)
+        if verdict.verdict == "superseded":
+            await self._tell_who_cited(row, verdict)
+        return Outcome(record=verdict.model_dump(mode="json"))
+
+    async def _tell_who_cited(self, row: Row, verdict: Verdict) -> None:
+        """Each thread whose answers cite an older version hears of the new one, once."""
+        places = await self._stores.transcript.citing(
+            row.platform, row.workspace, Version(verdict.document, verdict.version), CITED_DAYS
+        )
+        for place in places:
+            incoming = Incoming(
+                kind=Kind.NOTICE,
+                where=ThreadRef(
+                    platform=place.platform, workspace=place.workspace, channel=place.channel, thread=place.thread
+                ),
+                message=f"{verdict.document}.{verdict.version}",
+                revision=place.thread,
+                user="",
+                text=rendering.changed_source(verdict),
+                sent_at=row.sent_at,
+            )
+            async with self._stores.database.write() as connection:
+                await self._stores.journal.claim(connection, _new_row(incoming))
 
     async def _ingest(self, row: Row) -> Verdict:
         attachment = Attachment.model_validate(row.payload["attachment"])

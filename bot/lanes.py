@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agent.outcomes import Status
 from bot import rendering
@@ -25,7 +26,7 @@ from storage.errors import LeaseLost
 from storage.journal import ATTEMPTS, Heartbeat, Row
 from storage.transcript import Part
 
-TURNS = (Kind.MESSAGE, Kind.EDIT, Kind.DELETE, Kind.ACTION, Kind.COMMAND)
+TURNS = (Kind.MESSAGE, Kind.EDIT, Kind.DELETE, Kind.ACTION, Kind.COMMAND, Kind.NOTICE)
 FILES = (Kind.FILE,)
 POLL_SECONDS = 2.0  # between looks at the journal where nothing was claimed
 REMAKES = 3  # times that a reply is made, where its sources go away meanwhile
@@ -154,7 +155,8 @@ class Lanes:
 
     async def _see_to(self, row: Row) -> None:
         if row.state == "sending":
-            await self._deliver(row, [Reply.model_validate(part) for part in (row.outcome or {})["parts"]])
+            standing = {each.part: each.message for each in await self._platforms[row.platform].find(turn_of(row))}
+            await self._deliver(row, [Reply.model_validate(part) for part in (row.outcome or {})["parts"]], standing)
         elif row.attempts > ATTEMPTS:
             await self._finish(row, self._conversation.failed(row, SOMETHING_WRONG))
         else:
@@ -171,13 +173,16 @@ class Lanes:
     async def _finish(self, row: Row, outcome: Outcome) -> bool:
         """Send what came of a row. False, with nothing sent, where a source of the reply is gone."""
         if outcome.reply is None:
-            await self._stores.journal.end(row, outcome=dict(outcome.record))
+            async with self._stores.database.write() as connection:
+                await self._stores.journal.step(connection, row, "done", outcome.record)
+                await self._write_files(connection, row, outcome)
+            await self._stores.transcript.announce()
             await self._conversation.ended(row)
             return True
         parts = rendering.split(outcome.reply, self._platforms[row.platform].characters)
         if not await self._begin_to_send(row, outcome, parts):
             return False
-        await self._deliver(row, parts)
+        await self._deliver(row, parts, {})
         for line in outcome.revised:
             await self._point_to_new(row, line.id, line.message)
         return True
@@ -189,20 +194,22 @@ class Lanes:
             if not await self._conversation.sources_stand(row, parts):
                 return False
             await self._stores.journal.step(connection, row, "sending", record)
-            await self._stores.transcript.add_reply(connection, place, row.id, row.message, [*map(_as_part, parts)])
+            reply_to = "" if row.kind == Kind.NOTICE else row.message
+            await self._stores.transcript.add_reply(connection, place, row.id, reply_to, [*map(_as_part, parts)])
             if outcome.card is not None:
                 await self._stores.clarifications.ask(connection, place, outcome.card, self._conversation.card_hours)
-            if outcome.reply is not None and outcome.reply.files:
-                files = [file.model_dump(mode="json") for file in outcome.reply.files]
-                await self._stores.transcript.set_files(connection, place, row.message, files)
+            await self._write_files(connection, row, outcome)
         return True
 
-    async def _deliver(self, row: Row, parts: Sequence[Reply]) -> None:
-        platform = self._platforms[row.platform]
-        turn = turn_of(row)
-        standing = {each.part: each.message for each in await platform.find(turn)} if row.attempts > 1 else {}
+    async def _write_files(self, connection: AsyncConnection, row: Row, outcome: Outcome) -> None:
+        if outcome.files:
+            files = [file.model_dump(mode="json") for file in outcome.files]
+            await self._stores.transcript.set_files(connection, place_of(row), row.message, files)
+
+    async def _deliver(self, row: Row, parts: Sequence[Reply], standing: Mapping[int, str]) -> None:
+        """Post the parts that don't stand in the thread yet, each on record before the next."""
         for number, part in enumerate(parts):
-            message = standing.get(number) or await platform.send(turn, number, part)
+            message = standing.get(number) or await self._platforms[row.platform].send(turn_of(row), number, part)
             async with self._stores.database.write() as connection:
                 await self._stores.transcript.delivered(connection, row.id, number, message)
                 if number == len(parts) - 1:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.outcomes import Citation, Option
+from agent.outcomes import Citation, Nearest, Option
 
 
 class Message(BaseModel):
@@ -42,6 +42,7 @@ class Kind(StrEnum):
     ACTION = "action"
     COMMAND = "command"
     FILE = "file"  # one attachment of a message, made by the core
+    NOTICE = "notice"  # a line that the bot says by itself, made by the core
 
 
 class Incoming(Message):
@@ -88,6 +89,7 @@ class Reply(Message):
     kind: ReplyKind
     text: str
     citations: tuple[Citation, ...] = ()
+    nearest: tuple[Nearest, ...] = ()
     options: tuple[Option, ...] = ()
     clarification: str = ""
     files: tuple[FileLine, ...] = ()

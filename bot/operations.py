@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ingest.ingestor import Ingestor
-
 from bot.conversation import Conversation, Stores
 from bot.datadir import DataDir
 from bot.platform import Refused, Why
+from ingest.ingestor import Ingestor
 from ingest.split import passages
 from storage.journal import Row
 from storage.models import Document, Passage
@@ -71,8 +70,7 @@ class BotOperations:
         return ended
 
     async def reembed(self, report: Report) -> int:
-        await self.stores.documents.forget_vectors()
-        done = await self.ingestor.embed_missing(report)
+        done = await self.ingestor.reembed(report)
         await self.accept_model()
         return done
 

@@ -92,3 +92,7 @@ class Platform(Protocol):
 
 class FetchFailed(Exception):
     """An attachment can't be had; the text says why and what to do, for the person who posted it."""
+
+
+class NotStarted(Exception):
+    """A platform can't be served as it is set up; the text says what to do."""

@@ -72,7 +72,9 @@ def plain(text: str) -> str:
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Rows of as many cells each, the columns aligned."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def verdict(found: Json) -> str:

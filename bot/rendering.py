@@ -18,7 +18,7 @@ def answer(outcome: Answer) -> Reply:
     """An answer with what was degraded said below it."""
     text = "\n\n".join([outcome.text, *(f"_{each}_" for each in outcome.usage.degraded)])
     found = outcome.kind == "answer"
-    return Reply(kind=outcome.kind, text=text, citations=outcome.citations, feedback=found)
+    return Reply(kind=outcome.kind, text=text, citations=outcome.citations, nearest=outcome.nearest, feedback=found)
 
 
 def clarification(outcome: Clarification, id: str) -> Reply:
@@ -50,6 +50,10 @@ def with_files(reply: Reply, verdicts: Sequence[Verdict]) -> Reply:
     return reply.model_copy(update={"text": f"{files.text}\n\n{reply.text}", "files": files.files})
 
 
+def changed_source(verdict: Verdict) -> str:
+    return f"_A source of an answer above has changed: *{_plain(verdict.name)}* is now version {verdict.version}._"
+
+
 def error(text: str) -> Reply:
     return Reply(kind="error", text=text)
 
@@ -76,7 +80,8 @@ def _fate(verdict: Verdict) -> str:
     ready = f"{size}{_count(verdict.passages, 'passage')}, ready"
     if verdict.verdict == "superseded":
         before = f" of {day(verdict.replaces)}" if verdict.replaces is not None else ""
-        ready = f"version {verdict.version}, replaces version {verdict.version - 1}{before}: {ready}"
+        instead = f", replaces version {verdict.replaces_version}{before}" if verdict.replaces_version else ""
+        ready = f"version {verdict.version}{instead}: {ready}"
     return f"{ready} ({verdict.reason})" if verdict.reason else ready
 
 

@@ -9,11 +9,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
-from ingest.ingestor import Ingestor
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.conversation import Stores
 from bot.lanes import Lanes
+from ingest.ingestor import Ingestor
 from storage.errors import StorageError
 from storage.knowledge import KnowledgeStore
 

@@ -24,6 +24,7 @@ from storage.schema import clock, documents, sections, tombstones
 Item = TypeVar("Item")
 State = DocumentState
 UNCHANGED = "unchanged"
+LATE = "a version of this file that was posted later answers already"
 
 _AT_ONCE = 400  # values in one IN list
 _DEAD = (State.SUPERSEDED, State.DELETED)
@@ -226,13 +227,16 @@ class Documents:
             await _insert(connection, post, content_hash, version)
             return Begun(Standing.PENDING, await _one(connection, version))
 
-    async def store_sections(self, version: Version, found: Sequence[Section], pages: int) -> bool:
-        """Keep what was read, all of it or nothing. False where the version is no longer to be read."""
+    async def store_sections(self, version: Version, found: Sequence[Section], pages: int, note: str = "") -> bool:
+        """Keep what was read, all of it or nothing. False where the version is no longer to be read.
+
+        `note` is what the person should know about it.
+        """
         async with self._database.write() as connection:
             kept = await connection.execute(
                 update(documents)
                 .where(_of(documents.c, version), documents.c.state == State.PENDING)
-                .values(sections=len(found), pages=pages)
+                .values(sections=len(found), pages=pages, reason=note)
             )
             if kept.rowcount == 0:
                 return False
@@ -260,7 +264,7 @@ class Documents:
                 version,
                 state=State.SUPERSEDED if late else State.CURRENT,
                 verdict="superseded" if current is not None else "indexed",
-                reason="a version of this file that was posted later answers already" if late else "",
+                reason=LATE if late else row.reason,
                 passages=passages,
                 embedded=embedded,
                 cleaned=False,
@@ -518,7 +522,7 @@ async def _insert(
     columns = ("workspace", "channel", "audience", "name", "size", "posted_by", "posted_at", "message", "attachment")
     await connection.execute(
         insert(documents).values(
-            {column: getattr(post, column) for column in columns},
+            **{column: getattr(post, column) for column in columns},
             document=version.document,
             version=version.version,
             link=post.link,

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+_LINES = re.compile(
+    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,})|(?P<level>#{1,6})[ \t]+(?P<title>[^\n]*?)[ \t#]*$)", re.MULTILINE
+)
 
 
 def channel_audience(channel: str) -> str:
@@ -109,9 +114,23 @@ class Section:
             found = anchor
         return found
 
+    def headings_at(self, offset: int) -> tuple[str, ...]:
+        """The heading path above the character at `offset`: sections that were joined hold headings of their own."""
+        path: list[tuple[int, str]] = []
+        in_code = False
+        end = self.text.find("\n", offset)
+        for line in _LINES.finditer(self.text, 0, end if end >= 0 else len(self.text)):
+            if line["fence"]:
+                in_code = not in_code
+            elif line["title"] and not in_code:
+                level = len(line["level"])
+                path = [(above, title) for above, title in path if above < level] + [(level, line["title"].strip())]
+        below = tuple(title for _, title in path)
+        return self.headings + tuple(title for title in below if title not in self.headings)
+
     def place_at(self, offset: int) -> str:
         """The place as a citation shows it: page and heading, whichever there is."""
-        parts = [self.anchor_at(offset).place, " › ".join(self.headings)]
+        parts = [self.anchor_at(offset).place, " › ".join(self.headings_at(offset))]
         return ", ".join(part for part in parts if part)
 
 

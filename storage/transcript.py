@@ -12,12 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Select, Text, and_, cast, delete, func, insert, select, update
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.database import Database
-from storage.models import Scope
+from storage.models import Scope, Version
 from storage.schema import changes, clarifications, clock, documents, feedback, messages
 
 START_OVER = "start over"  # the kind of a message that drops what was said before it
@@ -158,6 +158,23 @@ class Transcript:
     async def touch_clarification(self, connection: AsyncConnection, clarification: str) -> None:
         """The card of a clarification has changed."""
         await self._change(connection, messages.c.clarification == clarification, {})
+
+    async def citing(self, platform: str, workspace: str, new: Version, days: float) -> list[Place]:
+        """The threads where an answer of the last `days` cites an older version of this document."""
+        lines = await self._lines(
+            messages.c.platform == platform,
+            messages.c.workspace == workspace,
+            messages.c.author == "bot",
+            messages.c.message.is_not(None),
+            messages.c.sent_at > clock() - days * 86400,
+            cast(messages.c.citations, Text).contains(new.document, autoescape=True),
+        )
+        old = (
+            Place(line.platform, line.workspace, line.channel, line.thread)
+            for line in lines
+            if any(source == new.document and version < new.version for source, version in map(_key, line.citations))
+        )
+        return list(dict.fromkeys(old))
 
     async def set_files(
         self, connection: AsyncConnection, place: Place, message: str, files: Sequence[Mapping[str, Any]]

@@ -128,9 +128,7 @@ async def _respond(request: web.Request, body: dict[str, Any], reply: Behaviour)
     return response
 
 
-async def _stream(
-    response: web.StreamResponse, request: web.Request, body: dict[str, Any], reply: Behaviour
-) -> None:
+async def _stream(response: web.StreamResponse, request: web.Request, body: dict[str, Any], reply: Behaviour) -> None:
     match reply:
         case Call(name, arguments):
             call = {"index": 0, "id": "call_1", "type": "function"}
@@ -149,6 +147,7 @@ async def _stream(
             request.transport.abort()
             return
         case Text(text, size, pause):
+            await _event(response, body, {"role": "assistant", "content": ""})
             for start in range(0, len(text), size):
                 await _event(response, body, {"content": text[start : start + size]})
                 await asyncio.sleep(pause)

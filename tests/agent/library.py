@@ -13,7 +13,7 @@ from agent.outcomes import Answer, Clarification, Event, Token
 from storage.checkpoints import Checkpoints, open_checkpoints
 from storage.database import Database, open_database, sqlite_url
 from storage.documents import Documents, FilePost
-from storage.embeddings import BundledEmbedder, Embedder
+from storage.embeddings import Embedder
 from storage.knowledge import Entry
 from storage.lance import LanceStore
 from storage.models import Anchor, Passage, Scope, Section, Version, channel_audience
@@ -102,16 +102,14 @@ class Library:
 
 
 @contextlib.asynccontextmanager
-async def open_library(folder: Path, **parts: object) -> AsyncIterator[Library]:
+async def open_library(folder: Path, embedder: Embedder, **parts: object) -> AsyncIterator[Library]:
     async with open_database(sqlite_url(folder / "app.sqlite")) as database:
         documents, transcript = Documents(database), Transcript(database)
-        embedder = BundledEmbedder()
         store = await LanceStore.open(folder / "lance", "test")
         retriever = Retriever(store, embedder, documents)
         made = Parts(retriever, documents, transcript, embedder.not_found_threshold)
         yield Library(database, documents, transcript, store, embedder, replace(made, **parts))  # type: ignore[arg-type]
         await store.close()
-        await embedder.close()
 
 
 @dataclass

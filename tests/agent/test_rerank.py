@@ -46,9 +46,7 @@ async def test_orders_by_relevance_and_asks_as_cohere_wants_it(cohere: FakeCoher
     assert cohere.headers[0]["Authorization"] == "Bearer secret"
 
 
-async def test_what_is_beyond_the_candidates_follows_in_its_order(
-    cohere: FakeCohere, reranker: CohereReranker
-) -> None:
+async def test_what_is_beyond_the_candidates_follows_in_its_order(cohere: FakeCohere, reranker: CohereReranker) -> None:
     ranked = await reranker.rerank("coffee", hits(60), 5)
     assert len(cohere.requests[0]["documents"]) == 50
     assert [hit.passage.number for hit in ranked[50:]] == list(range(50, 60))
@@ -79,9 +77,7 @@ async def test_an_unreachable_server_is_the_same_error() -> None:
     await reranker.close()
 
 
-async def test_numbers_that_name_nothing_and_gaps_lose_no_passage(
-    cohere: FakeCohere, reranker: CohereReranker
-) -> None:
+async def test_numbers_that_name_nothing_and_gaps_lose_no_passage(cohere: FakeCohere, reranker: CohereReranker) -> None:
     results = [{"index": 99, "relevance_score": 1.0}, {"index": 3, "relevance_score": 0.7}]
     cohere.enqueue({"id": "1", "results": results, "meta": {}})
     assert [hit.passage.number for hit in await reranker.rerank("coffee", hits(), 5)] == [3, 0, 1, 2]

@@ -59,7 +59,8 @@ def test_small_talk_gets_a_short_friendly_reply(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reply"), [("Danke!", "Gern"), ("谢谢", "不客气"), ("thank you", "welcome"), ("Hallo", "Hallo"), ("你好", "你好")]
+    ("text", "reply"),
+    [("Danke!", "Gern"), ("谢谢", "不客气"), ("thank you", "welcome"), ("Hallo", "Hallo"), ("你好", "你好")],
 )
 def test_small_talk_is_answered_in_its_own_language(text: str, reply: str) -> None:
     assert reply in understand(text, []).reply
@@ -195,7 +196,12 @@ def test_a_fragment_takes_the_place_of_its_like_in_the_question_before(text: str
         ("How many vacation days do employees get?", "and sick days?", "sick days employees", "vacation"),
         ("What is the warranty on laptops?", "and on phones?", "warranty phones", "laptops"),
         ("Can you tell me the rent of the Hamburg office?", "and the Berlin office?", "rent Berlin office", "Hamburg"),
-        ("Wie lange ist die Kündigungsfrist für Angestellte?", "und für Freie?", "Kündigungsfrist Freie", "Angestellte"),
+        (
+            "Wie lange ist die Kündigungsfrist für Angestellte?",
+            "und für Freie?",
+            "Kündigungsfrist Freie",
+            "Angestellte",
+        ),
         ("Wie hoch war der Umsatz 2018?", "was ist mit 2019?", "Umsatz 2019", "2018"),
         ("员工的通知期是多久？", "那承包商呢？", "承包商 通知期", "员工"),
         ("员工的通知期是多久？", "承包商呢", "承包商 通知期", "员工"),
@@ -216,11 +222,21 @@ def test_a_follow_up_holds_the_right_terms_and_not_the_replaced_ones(
 @pytest.mark.parametrize(
     ("asked", "answered", "text", "holds"),
     [
-        ("What is the notice period for contractors?", "It is in clause 7. [1]", "how long is it?", "notice period contractors"),
+        (
+            "What is the notice period for contractors?",
+            "It is in clause 7. [1]",
+            "how long is it?",
+            "notice period contractors",
+        ),
         ("When does the lease end?", "In May.", "and who signed it?", "signed lease"),
         ("When does the lease end?", "In May.", "Does this include parking?", "lease include parking"),
         ("Which contract covers Berlin?", "The Meyer lease covers Berlin. [1]", "who signed it?", "signed"),
-        ("Who founded the company?", "Anna Schmidt founded the company. [1]", "where was she born?", "Anna Schmidt born"),
+        (
+            "Who founded the company?",
+            "Anna Schmidt founded the company. [1]",
+            "where was she born?",
+            "Anna Schmidt born",
+        ),
         ("Where did Frank Zappa live?", "In Los Angeles.", "Who did he marry?", "Frank Zappa marry"),
         ("What is the notice period for employees?", "Two months.", "why?", "notice period employees"),
         ("What is the notice period for employees?", "Two months.", "since when?", "notice period employees"),
@@ -239,7 +255,13 @@ def test_what_a_pronoun_or_a_bare_question_word_refers_to_is_filled_in(
 
 
 def test_follow_ups_chain() -> None:
-    said = [*NOTICE, user("and for contractors?"), bot("One month. [1]"), user("thanks!"), bot("You're welcome!", "chat")]
+    said = [
+        *NOTICE,
+        user("and for contractors?"),
+        bot("One month. [1]"),
+        user("thanks!"),
+        bot("You're welcome!", "chat"),
+    ]
     assert understand("and in Berlin?", said).questions == ("What is the notice period for contractors in Berlin?",)
 
 
@@ -299,14 +321,18 @@ def test_small_talk_before_gives_nothing_to_refer_to() -> None:
     assert understand("tell me about that thing", [user("hello"), bot("Hello!", "chat")]).kind == "open"
 
 
-@pytest.mark.parametrize("text", ["what does this file say?", "summarise it", "what does clause 7 say?", "这份文件说了什么？"])
+@pytest.mark.parametrize(
+    "text", ["what does this file say?", "summarise it", "what does clause 7 say?", "这份文件说了什么？"]
+)
 def test_an_attached_file_is_something_to_refer_to(text: str) -> None:
     understood = understand(text, [], attached_names=["lease.pdf"])
     assert understood.kind == "questions"
     assert understood.questions == (text,)
 
 
-@pytest.mark.parametrize("text", ["", "   ", "?", "???", "\n\n", "🤷", "a" * 4000, "? " * 500, "((((" * 300, '"' * 99 + "?"])
+@pytest.mark.parametrize(
+    "text", ["", "   ", "?", "???", "\n\n", "🤷", "a" * 4000, "? " * 500, "((((" * 300, '"' * 99 + "?"]
+)
 def test_odd_messages_are_survived(text: str) -> None:
     assert understand(text, NOTICE).kind in ("chat", "questions", "open")
     assert understand(text, []).kind in ("chat", "questions", "open")
@@ -354,14 +380,24 @@ def test_a_click_is_an_option() -> None:
     assert understand_choice("Nowak", 9, LEASES, QUESTION).options == (2,)
 
 
-@pytest.mark.parametrize(("text", "chosen"), [("both", (0, 1)), ("both of them", (0, 1)), ("beide", (0, 1)), ("两个都要", (0, 1))])
+@pytest.mark.parametrize(
+    ("text", "chosen"), [("both", (0, 1)), ("both of them", (0, 1)), ("beide", (0, 1)), ("两个都要", (0, 1))]
+)
 def test_both(text: str, chosen: tuple[int, ...]) -> None:
     assert understand_choice(text, None, OFFICES, QUESTION).options == chosen
 
 
 @pytest.mark.parametrize(
     ("text", "chosen"),
-    [("第二个", (1,)), ("第1个", (0,)), ("选三", (2,)), ("全部", (0, 1, 2)), ("上海", (1,)), ("我要北京的", (0,)), ("最后一个", (2,))],
+    [
+        ("第二个", (1,)),
+        ("第1个", (0,)),
+        ("选三", (2,)),
+        ("全部", (0, 1, 2)),
+        ("上海", (1,)),
+        ("我要北京的", (0,)),
+        ("最后一个", (2,)),
+    ],
 )
 def test_an_option_is_chosen_in_chinese(text: str, chosen: tuple[int, ...]) -> None:
     choice = understand_choice(text, None, CHINESE, "通知期是多久？")
@@ -369,7 +405,13 @@ def test_an_option_is_chosen_in_chinese(text: str, chosen: tuple[int, ...]) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["the one for contractors", "for freelancers in Berlin", "I mean the one we signed in 2021", "none of these, the old one"]
+    "text",
+    [
+        "the one for contractors",
+        "for freelancers in Berlin",
+        "I mean the one we signed in 2021",
+        "none of these, the old one",
+    ],
 )
 def test_a_free_sentence_narrows_the_question(text: str) -> None:
     choice = understand_choice(text, None, LEASES, QUESTION)
@@ -379,7 +421,8 @@ def test_a_free_sentence_narrows_the_question(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["How many vacation days do employees get?", "Who is the CEO?", "when is the summer party", "食堂几点开门？"]
+    "text",
+    ["How many vacation days do employees get?", "Who is the CEO?", "when is the summer party", "食堂几点开门？"],
 )
 def test_a_whole_new_question_is_understood_as_one(text: str) -> None:
     choice = understand_choice(text, None, LEASES, QUESTION)

@@ -82,7 +82,13 @@ def test_no_part_passes_its_limit_and_no_character_is_lost(text: str) -> None:
         (Verdict(name="a.zip", verdict="refused", reason="it is empty"), "*a.zip*: not read: it is empty"),
         (
             Verdict(
-                name="a_b.md", verdict="superseded", reason="", passages=2, version=2, replaces=1772496000.0
+                name="a_b.md",
+                verdict="superseded",
+                reason="",
+                passages=2,
+                version=2,
+                replaces=1772496000.0,
+                replaces_version=1,
             ),
             "*a\\_b.md*: version 2, replaces version 1 of 3 March 2026: 2 passages, ready",
         ),

@@ -24,7 +24,9 @@ def _shown(default: object) -> str:
 
 
 def test_the_readme_lists_every_setting_with_its_default_and_meaning() -> None:
-    rows = {name: (default.strip("` "), meaning) for name, default, meaning in ROW.findall((ROOT / "README.md").read_text())}
+    rows = {
+        name: (default.strip("` "), meaning) for name, default, meaning in ROW.findall((ROOT / "README.md").read_text())
+    }
     assert {name: default for name, (default, _) in rows.items()} == defaults()
     meanings = {name.upper(): field.description for name, field in Settings.model_fields.items()}
     assert {name: meaning for name, (_, meaning) in rows.items()} == meanings

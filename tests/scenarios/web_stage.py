@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
@@ -32,6 +34,7 @@ Json = dict[str, Any]
 
 WHY: dict[int, Literal["not allowed", "too late"]] = {403: "not allowed", 409: "too late"}
 RECONNECT_SECONDS = 0.05
+ESCAPED = re.compile(r"\\([\\`*_\[\]<>])")  # Markdown that the page shows as it is
 
 
 class WebStage(Stage):
@@ -122,7 +125,9 @@ class WebPlayer(Player):
         if thread:
             form.add_field("thread", thread.thread)
         for file in files:
-            form.add_field("files", file.content, filename=file.name, content_type="application/octet-stream")
+            form.add_field(
+                "files", io.BytesIO(file.content), filename=file.name, content_type="application/octet-stream"
+            )
         return _post(channel, await self.call("POST", "/api/messages", data=form))
 
     async def click(self, card: Seen, option: str) -> Post:
@@ -268,7 +273,7 @@ def _seen(channel: str, message: Json) -> Seen:
         message=message["message"],
         by_bot=message["author"] == "bot",
         kind=message.get("kind") or "",
-        text=message["text"],
+        text=ESCAPED.sub(r"\1", message["text"]),
         reply_to=message.get("reply_to") or "",
         sources=tuple(_source(citation) for citation in message["citations"]),
         options=tuple(option["label"] for option in message["options"]),

@@ -31,9 +31,11 @@ def journal(database: Database) -> Journal:
     return Journal(database)
 
 
-def message(name: str, thread: str = "t", sent_at: float = 1.0, kind: str = "message", **more: str) -> NewRow:
-    row = NewRow("web", "local", "general", name, kind, thread, f"lane:{thread}", "me", sent_at, {"text": name})
-    return replace(row, **more)
+def message(
+    name: str, thread: str = "t", sent_at: float = 1.0, kind: str = "message", revision: str = "", lane: str = ""
+) -> NewRow:
+    lane = lane or f"lane:{thread}"
+    return NewRow("web", "local", "general", name, kind, thread, lane, "me", sent_at, {"text": name}, revision)
 
 
 def file_of(new: NewRow, number: int) -> NewRow:

@@ -224,7 +224,7 @@ function catchUp() {
 addEventListener("hashchange", () => show());
 
 addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  if (event.key !== "Escape" || event.isComposing || event.defaultPrevented || document.querySelector("dialog[open]")) return;
   if (here().thread) closeThread();
 });
 

@@ -5,7 +5,7 @@ const MOST = 200;
 
 export class Live {
   constructor() {
-    this.turns = new Map(); // question → {status, text, broken, restarted}
+    this.turns = new Map(); // question → {status, files, text, broken, restarted}
   }
 
   get(message) {
@@ -15,16 +15,19 @@ export class Live {
   open(message) {
     let turn = this.turns.get(message);
     if (!turn) {
-      turn = { status: "", text: "", broken: false, restarted: false };
+      turn = { status: "", files: new Map(), text: "", broken: false, restarted: false };
       this.turns.set(message, turn);
       if (this.turns.size > MOST) this.turns.delete(this.turns.keys().next().value);
     }
     return turn;
   }
 
+  // Of a post with files each status may begin with the name of one: "handbook.pdf: reading 12 of 84".
   status(message, text) {
     const turn = this.open(message);
     turn.status = text;
+    const colon = text.lastIndexOf(": ");
+    if (colon > 0) turn.files.set(text.slice(0, colon), text.slice(colon + 2));
     turn.restarted = Boolean(turn.text);
   }
 

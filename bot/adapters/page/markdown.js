@@ -12,6 +12,7 @@ const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+•]|\d{1,9}[.)])( +|$)/;
 const DELIMITER_ROW = /^[\s|:-]+$/;
 const ADDRESS = /https?:\/\/[^\s<>"'`|]+/y;
+const ENDS_ADDRESS = new Set([" ", "\n", "["]);
 const CITATION = /\[(\d{1,3})\]/y;
 const WORD = /[\p{L}\p{N}]/u;
 const LATIN = /[A-Za-z0-9]/;
@@ -278,7 +279,7 @@ function link(text, at, depth, citation) {
   if (text[close] !== "]" || text[close + 1] !== "(" || close === at + 1) return null;
   let end = close + 2;
   let open = 1;
-  while (end < text.length && !/\s/.test(text[end])) {
+  while (end < text.length && !ENDS_ADDRESS.has(text[end])) {
     if (text[end] === "(") open += 1;
     if (text[end] === ")") open -= 1;
     if (!open) break;

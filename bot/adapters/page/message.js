@@ -98,12 +98,39 @@ function files(list) {
 function fileChip(file) {
   return el(
     "li",
-    { class: `verdict-${file.verdict || "waiting"}`, title: file.reason || null },
+    { class: `verdict-${file.verdict || "waiting"}`, title: file.reason || null, "data-file": file.name },
     icon("file"),
     name(file.name, { class: "file-name" }),
     file.verdict ? el("span", { class: "badge" }, VERDICTS[file.verdict] ?? file.verdict) : null,
   );
 }
+
+// How far each file of a post is, on the file itself. Returns whether the turn's status is about one of them.
+export function drawFileProgress(element, turn) {
+  let told = false;
+  for (const chip of element.querySelectorAll(".files > .verdict-waiting")) {
+    const words = turn.files.get(chip.dataset.file);
+    if (words === undefined) continue;
+    told = told || turn.status === `${chip.dataset.file}: ${words}`;
+    drawProgress(chip, words);
+  }
+  return told;
+}
+
+function drawProgress(chip, words) {
+  let line = chip.querySelector(".quiet");
+  if (!line) {
+    line = el("span", { class: "quiet" });
+    chip.append(el("progress", { max: "1", "aria-label": "Progress" }), line);
+  }
+  line.textContent = words;
+  const [, done, total] = words.match(/([\d,]+) of ([\d,]+)$/) ?? [];
+  const meter = chip.querySelector("progress");
+  if (total) meter.value = number(done) / Math.max(number(total), 1);
+  else meter.removeAttribute("value");
+}
+
+const number = (text) => Number(text.replaceAll(",", ""));
 
 function sources(citations, page) {
   const rows = [...citations].sort((one, other) => one.number - other.number).map((citation) => sourceRow(citation, citations, page));
@@ -163,6 +190,7 @@ function choices(message, page) {
   const label = card.choice?.text ?? chosen.get(card.id);
   if (label) element.append(choice(card.asker ?? user(), label));
   else if (card.state === "expired") element.append(el("p", { class: "quiet" }, "Nobody answered in time. Ask again when you like."));
+  else if (card.state === "withdrawn") element.append(el("p", { class: "quiet" }, "The question behind this was changed or deleted."));
   else if (message.options?.length) element.append(...offer(message, card.id, page, element));
   else return null;
   return element;
@@ -194,8 +222,9 @@ function offer(message, id, page, element) {
       if (problem.status !== 409) buttons[index].focus();
     }
   };
-  const type = el("button", { type: "button", class: "plain", onclick: () => page.composer().focus() }, "or just type it");
-  return [el("div", { class: "options", role: "group", "aria-label": "Choices" }, buttons, type), trouble];
+  const said = /\btype it\b/i.test(message.text);
+  const type = said ? null : el("button", { type: "button", class: "plain", onclick: () => page.composer().focus() }, "or just type it");
+  return [el("div", { class: "options", role: "group", "aria-label": "Choices" }, buttons, type ?? ""), trouble];
 }
 
 function startEdit(message, element, page) {

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { announce, el, iconButton, name, replaceFocused } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { avatar, messageView, pendingCite } from "./message.js";
+import { avatar, drawFileProgress, messageView, pendingCite } from "./message.js";
 
 const NEAR = 120; // pixels from the end that still count as reading the end
 const SETTLE = 250;
@@ -76,7 +76,7 @@ export class Thread {
       this.drop(message);
     }
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.load(), message ? 0 : SETTLE);
+    this.timer = setTimeout(() => this.id && this.load(), message ? 0 : SETTLE);
     this.page.threadsChanged();
   }
 
@@ -93,14 +93,15 @@ export class Thread {
       entry.element.remove();
       this.messages.delete(id);
     }
-    if (!this.messages.size) this.list.replaceChildren();
-    const answered = new Set(messages.map((message) => message.reply_to).filter(Boolean));
+    const opening = !this.messages.size;
+    if (opening) this.list.replaceChildren();
+    const fresh = messages.filter((message) => message.reply_to && !this.messages.has(message.message));
     let before = null;
     for (const message of messages) {
       before = this.put(message, before);
       if (message.deleted) this.live.end(message.message);
     }
-    for (const question of answered) if (!this.live.get(question)?.text) this.settle(question);
+    for (const { reply_to: question } of fresh) if (!opening || !this.live.get(question)?.text) this.settle(question);
     for (const message of messages) this.drawTurn(message.message);
     if (follow) this.toEnd();
   }
@@ -188,15 +189,16 @@ export class Thread {
     const entry = this.messages.get(question);
     if (!turn || !entry || entry.message.deleted) return;
     const follow = this.atEnd();
-    this.drawStatus(entry.element, turn);
+    const status = drawFileProgress(entry.element, turn) ? "" : turn.status;
+    this.drawStatus(entry.element, turn, status);
     if (turn.text) this.drawText(question, turn.text);
     if (follow) this.toEnd();
   }
 
-  drawStatus(element, turn) {
+  drawStatus(element, turn, status) {
     const content = element.querySelector(".content");
     let line = content.querySelector(".doing");
-    if (!turn.status || (turn.text && !turn.broken)) {
+    if (!status || (turn.text && !turn.broken)) {
       line?.remove();
       return;
     }
@@ -204,7 +206,7 @@ export class Thread {
       line = el("p", { class: "doing" }, el("span", { class: "pulse", "aria-hidden": "true" }), el("span", {}));
       content.append(line);
     }
-    if (line.lastChild.textContent !== turn.status) line.lastChild.textContent = turn.status;
+    if (line.lastChild.textContent !== status) line.lastChild.textContent = status;
   }
 
   drawText(question, text) {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from bot.adapters.web.desk import USER, WORKSPACE
 from bot.adapters.web.errors import WebError
@@ -16,6 +16,12 @@ from storage.knowledge import Mode
 LARGEST_BODY = 1024 * 1024
 LONGEST_KEY = 200
 JSON = "application/json"
+
+
+def _is_rating(value: int) -> int:
+    if value not in (1, -1):
+        raise ValueError("use 1 or -1")
+    return value
 
 
 class Body(BaseModel):
@@ -47,7 +53,7 @@ class ChoiceBody(Body):
 
 class FeedbackBody(Body):
     message: Id
-    value: Literal[1, -1]
+    value: Annotated[int, AfterValidator(_is_rating)]
 
 
 class ChannelBody(Body):

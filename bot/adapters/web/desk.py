@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from bot.platform import NotStarted
 from storage.channels import Channels
 from storage.clarifications import Clarifications
 from storage.documents import Documents
@@ -60,5 +61,5 @@ class Desk:
     readiness: Callable[[], Awaitable[dict[str, str]]]
 
 
-class WebNotStarted(Exception):
-    """The page can't be served as it is set up; the text says what to do."""
+class WebNotStarted(NotStarted):
+    """The page's address can't be served, or not without a token."""

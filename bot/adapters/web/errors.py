@@ -35,9 +35,10 @@ STATUS = {
     Why.CONFLICT: 409,
 }
 WAIT_A_MINUTE = {"Retry-After": "60"}
+NOT_FOUND = "There is nothing at this address. Check its spelling."
 HTTP_TEXTS = {
     400: "The request can't be read. Check its headers and body.",
-    404: "There is nothing at this address. Check its spelling.",
+    404: NOT_FOUND,
     405: "This address doesn't take that method.",
     413: "That is too large. Send less at once.",
     417: "That expectation isn't met here. Leave the header Expect out.",

@@ -26,6 +26,7 @@ from bot.platform import Turn
 from storage.transcript import Line, Transcript
 
 PENDING = 500  # events that may be lost, for one reader that is slow
+AT_ONCE = 200  # changes that are read at once
 RECENT = 1000  # changes that are kept for readers who are up to date
 STALLED_SECONDS = 30.0  # that a reader may leave a write unread
 LOOK_SECONDS = 5.0  # between looks at the transcript where nobody says that it changed
@@ -42,15 +43,19 @@ class Feed:
         self._transcript = transcript
         self._recent: deque[tuple[int, Line]] = deque()
         self._floor = 0  # every change after this one is among the recent
+        self._looked = 0  # the newest change when it was last looked, of whatever platform
         self.newest = 0
 
     async def open(self) -> None:
-        self.newest = self._floor = await self._transcript.newest_change()
+        self.newest = self._floor = self._looked = await self._transcript.newest_change()
 
     async def advance(self) -> bool:
         """Wait for changes for a while; whether there are any."""
-        await self._transcript.wait(self.newest, LOOK_SECONDS)
-        found = await self._transcript.changes(PLATFORM, self.newest)
+        await self._transcript.wait(self._looked, LOOK_SECONDS)
+        looked = await self._transcript.newest_change()
+        found = await self._transcript.changes(PLATFORM, self.newest, AT_ONCE)
+        if len(found) < AT_ONCE:
+            self._looked = looked
         for change in found:
             self._recent.append(change)
             self.newest = change[0]
@@ -62,8 +67,8 @@ class Feed:
         if after >= self.newest:
             return []
         if after >= self._floor:
-            return [change for change in self._recent if change[0] > after]
-        return await self._transcript.changes(PLATFORM, after)
+            return [change for change in self._recent if change[0] > after][:AT_ONCE]
+        return await self._transcript.changes(PLATFORM, after, AT_ONCE)
 
 
 class Reader:
@@ -192,20 +197,26 @@ class Events:
         """Write what there is; where there is nothing, wait for it, and let the reader hear that we are here."""
         reader.wake.clear()
         block = reader.take()
-        behind = False
-        for number, line in await self._feed.since(reader.after):
-            behind = True
-            reader.after = number
-            if reader.listens_to(line.workspace, line.thread) and await self._sight.sees(reader.who, line.channel):
-                block += _said(number, line)
+        changes = await self._feed.since(reader.after)
+        for number, line in await self._shown(reader, changes):
+            block += _said(number, line)
+        if changes:
+            reader.after = changes[-1][0]
         if block:
             await self._write(response, block)
-        elif not behind:
+        elif not changes:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._heartbeat):
                     await reader.wake.wait()
                 return
             await self._write(response, b": still here\n\n")
+
+    async def _shown(self, reader: Reader, changes: list[tuple[int, Line]]) -> list[tuple[int, Line]]:
+        """Those that this reader may see now."""
+        theirs = [change for change in changes if reader.listens_to(change[1].workspace, change[1].thread)]
+        channels = {line.channel for _, line in theirs}
+        seen = {channel for channel in channels if await self._sight.sees(reader.who, channel)}
+        return [change for change in theirs if change[1].channel in seen]
 
     async def _write(self, response: web.StreamResponse, block: bytes) -> None:
         async with asyncio.timeout(STALLED_SECONDS):

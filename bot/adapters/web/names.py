@@ -8,9 +8,10 @@ import re
 import secrets
 import time
 import unicodedata
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pydantic import AfterValidator
 
@@ -53,13 +54,20 @@ def clean_text(value: str) -> str:
 
 def file_name(value: str) -> str:
     """A file's name as it is shown: its last part, without what can't be seen, at most 200 characters."""
-    readable = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    last = PurePosixPath(readable.replace("\\", "/")).name
+    last = PurePosixPath(_readable(value).replace("\\", "/")).name
     name = unicodedata.normalize("NFC", _UNSAID.sub("", last)).strip().strip(".").strip() or "unnamed"
     if len(name) <= LONGEST_FILE_NAME:
         return name
     suffix = PurePosixPath(name).suffix[:20]
     return name[: LONGEST_FILE_NAME - len(suffix)] + suffix
+
+
+def _readable(name: str) -> str:
+    """Browsers send a name in UTF-8, with a quote as %22; other clients send all of it in percent-encoding."""
+    if name.isascii():
+        with suppress(UnicodeDecodeError):
+            return unquote(name, errors="strict")
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("%22", '"')
 
 
 Name = Annotated[str, AfterValidator(clean_name)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from agent.outcomes import Event
 from bot.adapters.web import bodies
 from bot.adapters.web.bodies import SignInBody
 from bot.adapters.web.desk import PLATFORM, Desk, WebNotStarted, WebOptions
-from bot.adapters.web.errors import WebError, reply, reply_to_error
+from bot.adapters.web.errors import BROKEN_OFF, NOT_FOUND, WebError, error_reply, reply, reply_to_error
 from bot.adapters.web.events import Events
 from bot.adapters.web.guard import HEADERS, Guard
 from bot.adapters.web.health import Health, Metrics
@@ -27,6 +28,7 @@ from bot.platform import Claim, OnMessage, Turn
 PAGE = Path(__file__).parents[1] / "page"
 CHARACTERS = 100_000  # a message of the page has no bound of its own
 ENDING_SECONDS = 3.0  # that open requests have when the page ends
+_FILE = re.compile(r"[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9]+)+")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -115,10 +117,10 @@ class Web:
     def _application(self) -> web.Application:
         app = web.Application(middlewares=[self._boundary], client_max_size=bodies.LARGEST_BODY)
         app.on_response_prepare.append(_add_headers)
-        app.add_routes([web.get("/", self._page), web.post("/api/sign-in", self._sign_in)])
+        app.add_routes([web.get("/", self._page), web.get("/static/{name}", self._page)])
+        app.add_routes([web.post("/api/sign-in", self._sign_in)])
         for part in (self._posts, self._events, self._reading, self._service, self._health):
             app.add_routes(part.routes())
-        app.router.add_static("/static/", PAGE)
         return app
 
     @web.middleware
@@ -127,14 +129,17 @@ class Web:
             self._guard.check(request)
             response = await handler(request)
         except ConnectionError:
-            raise  # nobody is there to be told
+            response = error_reply(400, BROKEN_OFF)  # nobody is there to read it
         except Exception as error:  # noqa: BLE001 the boundary: it logs what it doesn't know
             response = reply_to_error(error, request)
         self._metrics.answered(request, response.status)
         return response
 
-    async def _page(self, _: web.Request) -> web.StreamResponse:
-        return web.FileResponse(PAGE / "index.html")
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info.get("name", "index.html")
+        if not _FILE.fullmatch(name) or not (PAGE / name).is_file():
+            raise WebError(404, NOT_FOUND)
+        return web.FileResponse(PAGE / name)
 
     async def _sign_in(self, request: web.Request) -> web.Response:
         body = await bodies.read(request, SignInBody)

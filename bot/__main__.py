@@ -1,0 +1,104 @@
+"""`python -m bot`: the command line."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from bot.cli import parser, wrong_usage
+
+if TYPE_CHECKING:
+    from bot.app import App
+    from bot.settings import Settings
+
+OURS = ("bot", "agent", "ingest", "storage")
+INTERRUPTED = 130
+
+
+def main() -> int:
+    top = parser()
+    arguments = top.parse_args()
+    if wrong := wrong_usage(arguments):
+        top.error(wrong)
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # who read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from pydantic import ValidationError
+
+    from bot.client import ClientError
+    from bot.platform import NotStarted
+    from bot.settings import Settings
+    from storage.errors import StorageError
+
+    try:
+        settings = Settings.model_validate({})
+        _log(settings.log_level if arguments.command == "run" else "ERROR")
+        return asyncio.run(_serve(settings) if arguments.command == "run" else _command(arguments, settings))
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors())
+        return _complain(f"A setting is wrong. {wrong}")
+    except (ClientError, StorageError, NotStarted) as error:
+        return _complain(str(error))
+
+
+async def _serve(settings: Settings) -> int:
+    from bot.app import open_app
+
+    async with open_app(settings) as app:
+        logging.getLogger("bot").info("the page is at %s", app.url)
+        await app.wait_for_signal()
+        logging.getLogger("bot").info("ending")
+    return 0
+
+
+async def _command(arguments: argparse.Namespace, settings: Settings) -> int:
+    from bot import terminal
+
+    return await terminal.run(arguments, settings, _open)
+
+
+@contextlib.asynccontextmanager
+async def _open(settings: Settings, *, any_model: bool) -> AsyncIterator[App]:
+    """A bot in this process; its imports wait until one is needed."""
+    from bot.app import open_app
+
+    async with open_app(settings, port=0, any_model=any_model) as app:
+        yield app
+
+
+class _OneLine(logging.Formatter):
+    """A record is a line, whatever it holds: nobody can write a record of their own into the log."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(record).replace("\r", "").replace("\n", " ⏎ ")
+
+
+def _log(level: str) -> None:
+    """To standard error: ours from `level` on, what we stand on from WARNING on."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=max(logging.WARNING, getattr(logging, level)), handlers=[handler])
+    for name in OURS:
+        logging.getLogger(name).setLevel(level)
+
+
+def _complain(text: str) -> int:
+    sys.stderr.write(" ".join(text.split()) + "\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

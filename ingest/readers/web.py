@@ -1,0 +1,140 @@
+"""HTML, XML, mails and notebooks."""
+
+from __future__ import annotations
+
+import email
+import email.message
+import email.policy
+import io
+import json
+import re
+import warnings
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import lxml.etree
+from markitdown import StreamInfo
+from markitdown.converters import HtmlConverter, IpynbConverter
+
+from ingest.parts import Converted, Part, Refused
+from ingest.readers.text import decode, fenced
+
+_LOGIN = re.compile(
+    r"<input[^>]{0,200}type\s*=\s*[\"']?password|<form[^>]{0,300}action\s*=\s*[\"']?[^\"'>]{0,200}"
+    r"(?:log[-_]?in|sign[-_]?in|/auth|saml|sso)\b",
+    re.IGNORECASE,
+)
+_EMBEDDED = re.compile(r"data:[a-z0-9.+/-]{1,60};base64,[A-Za-z0-9+/=%\s]{64,}", re.IGNORECASE)
+_LOGIN_PAGE = "it is a sign-in page, not the file itself: open it in a browser, download the file and post that"
+_ATTACHED_TEXT = 1_000_000
+
+
+def read_html(content: bytes, must_be_file: bool = False) -> Converted:
+    """`must_be_file`: by its name it should be something else, so that a login page isn't taken for it."""
+    source = decode(content)
+    if must_be_file and _LOGIN.search(source[:500_000]):
+        raise Refused(_LOGIN_PAGE)
+    return Converted((Part(None, "", html_to_markdown(source)),))
+
+
+def html_to_markdown(source: str) -> str:
+    source = _EMBEDDED.sub("", source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a document that is too deep is read as plain text
+        stream = io.BytesIO(source.encode("utf-8", "replace"))
+        markdown = HtmlConverter().convert(stream, StreamInfo(charset="utf-8")).markdown
+    return markdown if markdown.strip() else _words(source)
+
+
+class _Words(HTMLParser):
+    """The words of a page that is too broken for its markup to be trusted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.found.append(data)
+
+
+def _words(source: str) -> str:
+    words = _Words()
+    words.feed(re.sub(r"</?(?:script|style|template|noscript)\b[^>]*>?", " ", source, flags=re.IGNORECASE))
+    words.close()
+    return "\n".join(line for line in "".join(words.found).splitlines() if line.strip())
+
+
+def read_xml(content: bytes) -> Converted:
+    """The text between the tags; where there is none, or it isn't well formed, the file as it is."""
+    parser = lxml.etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        root = lxml.etree.fromstring(content, parser)
+    except (lxml.etree.XMLSyntaxError, ValueError):
+        return Converted((Part(None, "", fenced(decode(content), "xml")),))
+    text = "\n\n".join(_paragraphs(root))
+    return Converted((Part(None, "", text if text.strip() else fenced(decode(content), "xml")),))
+
+
+def _paragraphs(root: lxml.etree._Element) -> Iterator[str]:
+    """One for each element that has text of its own: what is inside it belongs to its sentence."""
+    for element in _outermost_with_text(root):
+        words = " ".join("".join(element.itertext("*")).split())
+        if words:
+            yield f"# {words}" if element.tag.rpartition("}")[2] in ("title", "article-title") else words
+
+
+def _outermost_with_text(root: lxml.etree._Element) -> Iterator[lxml.etree._Element]:
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        if not isinstance(element.tag, str):
+            continue
+        own = [element.text, *(child.tail for child in element)]
+        if any(text and text.strip() for text in own):
+            yield element
+        else:
+            waiting.extend(reversed(element))
+
+
+def read_notebook(content: bytes) -> Converted:
+    try:
+        json.loads(content)
+        stream = io.BytesIO(content)
+        text = IpynbConverter().convert(stream, StreamInfo(charset="utf-8")).markdown
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        text = fenced(decode(content), "json")
+    return Converted((Part(None, "", text),))
+
+
+def read_mail(content: bytes) -> Converted:
+    message = email.message_from_bytes(content, policy=email.policy.default)
+    lines = [f"# {subject}" if (subject := _header(message, "subject")) else ""]
+    lines += [f"{name}: {value}" for name in ("From", "To", "Cc", "Date") if (value := _header(message, name))]
+    return Converted((Part(None, "", "\n\n".join([*lines, *_bodies(message)])),))
+
+
+def _header(message: email.message.EmailMessage, name: str) -> str:
+    return " ".join(str(message.get(name, "")).split())
+
+
+def _bodies(message: email.message.EmailMessage) -> Iterator[str]:
+    body = message.get_body(("plain", "html"))
+    if body is not None:
+        yield _mail_text(body)
+    for attached in message.walk():
+        if attached is body or attached.is_multipart() or not attached.get_filename():
+            continue
+        yield f"## {' '.join(str(attached.get_filename()).split())}"
+        if attached.get_content_maintype() == "text":
+            yield _mail_text(attached)[:_ATTACHED_TEXT]
+
+
+def _mail_text(part: email.message.Message) -> str:
+    content = part.get_payload(decode=True)
+    raw = content if isinstance(content, bytes) else b""
+    charset = part.get_content_charset()
+    try:
+        text = raw.decode(charset) if charset else decode(raw)
+    except (LookupError, UnicodeError):
+        text = decode(raw)
+    return html_to_markdown(text) if part.get_content_subtype() == "html" else text

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import itertools
+import json
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.page.desk import Desk
+from tests.scenarios.running import RunningBot
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SETTINGS = {"QUESTIONS_PER_MINUTE": "1000"}
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM.exists():
+        pytest.skip("no Chromium on this machine: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def bot(tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]) -> Iterator[RunningBot]:
+    bot = RunningBot(tmp_path_factory.mktemp("page"), free_port(), SETTINGS)
+    bot.start()
+    yield bot
+    bot.stop()
+
+
+@pytest.fixture
+def channel(bot: RunningBot) -> str:
+    """A channel that Ada and Ben alone can read: what other tests have posted serves no question in it."""
+    name = f"team-{next(_numbers)}"
+    body = json.dumps({"visibility": "private", "members": ["ada", "ben"]}).encode()
+    request = urllib.request.Request(
+        f"{bot.url}/api/channels/{name}?user=ada", body, {"Content-Type": "application/json"}, method="PUT"
+    )
+    with urllib.request.urlopen(request) as response:
+        assert response.status == 200
+    return name
+
+
+@pytest.fixture
+def desk(browser: Browser, bot: RunningBot) -> Iterator[Desk]:
+    """People in front of the page. No browser may complain, of a blocked script or of anything else."""
+    desk = Desk(browser, bot.url)
+    yield desk
+    desk.leave()
+    assert desk.complaints == []
