@@ -152,11 +152,13 @@ class _Kept:
 
     @property
     def waiting(self) -> bool:
-        """At a clarification. A kill while it resumed leaves it so, too: the choice is then given again."""
-        return "clarify" in self.following
+        """At a clarification, asked or about to be, whose answer isn't there yet."""
+        held = self.values
+        return held.get("pending") is not None and held.get("choice") is None and held.get("outcome") is None
 
     def ended(self, turn: str) -> bool:
-        return self.values.get("turn") == turn and (self.waiting or not self.following)
+        """An empty `following` doesn't tell: so it is, too, where a node's work is stored and its checkpoint isn't."""
+        return self.values.get("turn") == turn and (self.waiting or self.values.get("outcome") is not None)
 
     def start(self, request: TurnRequest) -> tuple[Json | Command[Any] | None, Spent]:
         """With what the graph is started, and what this turn has spent before."""
@@ -166,14 +168,15 @@ class _Kept:
         if choice is None:
             return beginning(request.turn, None), NOTHING_SPENT
         given: StoredChoice = {"text": choice.text, "option": choice.option, "turn": request.turn}
-        if self.waiting:
-            return Command(resume=given), NOTHING_SPENT
-        return beginning(request.turn, given), NOTHING_SPENT
+        if not self.waiting:
+            return beginning(request.turn, given), NOTHING_SPENT
+        was_given = "clarify" not in self.following
+        return None if was_given else Command(resume=given), NOTHING_SPENT
 
     def outcome(self) -> Answer | Clarification:
         trace = tuple(self.values["trace"])
         pending = self.values["pending"]
-        if self.waiting and pending is not None:
+        if pending is not None and self.waiting:
             options = tuple(Option.model_validate(option) for option in pending["options"])
             return Clarification(text=pending["text"], options=options, usage=usage_of(self.values), trace=trace)
         return Answer.model_validate(self.values["outcome"]).model_copy(update={"trace": trace})

@@ -1,22 +1,23 @@
-"""Several documents that hold the same kind of fact, and a question that doesn't tell them apart: which one is meant?"""
+"""Several documents hold the same kind of fact, and the question doesn't tell them apart: which one is meant?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from agent.outcomes import Option
-from agent.quoting import Line, coverage, scored_lines, term_weights, terms_of
+from agent.quoting import Line, asked_terms, coverage, scored_lines, term_weights, terms_of
 from agent.shapes import Shape, asked_shape, holds, names, numbers
 from storage.models import Hit
-from storage.terms import STOP_WORDS, content_terms, indexed_text
+from storage.terms import STOP_WORDS, indexed_text
 
 _CONSIDERED = 20  # passages
-_SHARE = 0.62  # of the question's terms that a fact must hold
+_SHARE = 0.5  # of the question's terms that a fact must hold
 _NEARLY = 0.86  # of the best document's share, for another to be as good
 _ALIKE = 0.3  # how like each other two sentences are that say the same kind of thing, where a value is asked for
 _ALIKE_IN_WORDS = 0.45  # the same, where any answer would do
+_SLIGHTLY = 0.02  # below the best, of what a document holds of the question
 _COPY = 0.8  # how like each other two sentences are that say the same thing
 
 
@@ -26,7 +27,6 @@ class _Fact:
 
     line: Line
     share: float
-    known: frozenset[str]  # the terms of the document, as far as its passages were found
     context: frozenset[str]  # the terms of the sentence, the one before it, its headings
 
     @property
@@ -37,13 +37,29 @@ class _Fact:
 def ambiguous(question: str, hits: Sequence[Hit], limit: int = 5) -> tuple[Option, ...]:
     """The documents to choose from where several hold the fact and the question doesn't tell them apart, else ()."""
     hits = hits[:_CONSIDERED]
-    if len({hit.passage.document for hit in hits}) < 2 or not content_terms(question):
-        return ()
     weights = term_weights(question, [indexed_text(hit.passage) for hit in hits])
-    rivals = _rivals(question, weights, _facts(question, weights, hits))
+    fitting = _fitting(weights, hits)
+    if len(fitting) < 2:
+        return ()
+    considered = [hit for hit in hits if hit.passage.document in fitting]
+    rivals = _rivals(question, _facts(question, weights, considered))
     if len(rivals) < 2 or not _differ(rivals):
         return ()
     return _options(rivals[:limit])
+
+
+def _fitting(weights: Mapping[str, float], hits: Sequence[Hit]) -> frozenset[str]:
+    """The documents that hold as much of what is asked as any: the others the question doesn't mean."""
+    known = {hit.passage.document: coverage(weights, _known(hit.passage.document, hits)) for hit in hits}
+    most = max(known.values(), default=0.0)
+    return frozenset(document for document, share in known.items() if share >= most - _SLIGHTLY)
+
+
+def _known(document: str, hits: Sequence[Hit]) -> frozenset[str]:
+    """The terms of a document, as far as its passages were found."""
+    passages = [hit.passage for hit in hits if hit.passage.document == document]
+    name = terms_of(PurePath(passages[0].name).stem)
+    return name.union(*(terms_of(indexed_text(passage)) for passage in passages))
 
 
 def _facts(question: str, weights: Mapping[str, float], hits: Sequence[Hit]) -> list[_Fact]:
@@ -53,51 +69,32 @@ def _facts(question: str, weights: Mapping[str, float], hits: Sequence[Hit]) -> 
     for line in scored_lines(question, hits):
         if not holds(shape, line.text, question):
             continue
-        document = line.hit.passage.document
-        context = _context(line)
-        fact = _Fact(line, coverage(weights, context), frozenset(), context)
-        if document not in best or (fact.share, line.score) > (best[document].share, best[document].line.score):
-            best[document] = fact
-    known = {document: _known(document, hits) for document in best}
-    facts = [replace(fact, known=known[document]) for document, fact in best.items()]
-    return sorted(facts, key=lambda fact: -fact.share)
+        context = terms_of(line.text) | line.before | terms_of(" ".join(line.hit.passage.headings))
+        fact = _Fact(line, coverage(weights, context), context)
+        known = best.get(line.hit.passage.document)
+        if known is None or (fact.share, line.score) > (known.share, known.line.score):
+            best[line.hit.passage.document] = fact
+    return sorted(best.values(), key=lambda fact: -fact.share)
 
 
-def _context(line: Line) -> frozenset[str]:
-    passage = line.hit.passage
-    return terms_of(line.text) | line.before | terms_of(" ".join(passage.headings))
-
-
-def _known(document: str, hits: Sequence[Hit]) -> frozenset[str]:
-    passages = [hit.passage for hit in hits if hit.passage.document == document]
-    name = terms_of(PurePath(passages[0].name).stem)
-    return name.union(*(terms_of(indexed_text(passage)) for passage in passages))
-
-
-def _rivals(question: str, weights: Mapping[str, float], facts: Sequence[_Fact]) -> list[_Fact]:
-    """The documents that answer as well as the best, none of which the question names."""
-    if not facts or facts[0].share < _SHARE:
+def _rivals(question: str, facts: Sequence[_Fact]) -> list[_Fact]:
+    """The facts that answer about as well as the best, and in about the same words."""
+    if not facts:
         return []
-    known = {fact.hit.passage.document: coverage(weights, fact.known) for fact in facts}
-    most = max(known.values())
-    wanted = asked_shape(question)
-    likeness = _ALIKE_IN_WORDS if wanted is Shape.ANY else _ALIKE
-    first = next(fact for fact in facts if known[fact.hit.passage.document] == most)
-    if first.share < _SHARE:
-        return []
+    first = facts[0]
+    least = max(_SHARE, _NEARLY * first.share)
+    likeness = _ALIKE_IN_WORDS if asked_shape(question) is Shape.ANY else _ALIKE
     return [
         fact
         for fact in facts
-        if fact.share >= max(_SHARE, _NEARLY * facts[0].share)
-        and known[fact.hit.passage.document] >= most - 0.02
-        and (fact is first or _likeness(first, fact, question) >= likeness)
+        if fact.share >= least and (fact is first or _likeness(first, fact, question) >= likeness)
     ]
 
 
 def _likeness(one: _Fact, other: _Fact, question: str) -> float:
     """How like each other two sentences are, their values and names left out."""
     first, second = (_frame(fact.line.text) for fact in (one, other))
-    asked = frozenset(content_terms(question))
+    asked = frozenset(asked_terms(question))
     first, second = first | (asked & one.context), second | (asked & other.context)
     return len(first & second) / len(first | second) if first | second else 0.0
 

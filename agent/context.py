@@ -15,6 +15,7 @@ from agent.rerank import Reranker
 from storage.documents import Documents
 from storage.models import Document, Scope
 from storage.retrieval import Retrieved, Retriever
+from storage.terms import content_terms
 from storage.transcript import Place, Said, Transcript
 
 CANDIDATES = 100  # passages that a grade is made on
@@ -52,6 +53,14 @@ class Context:
         return await self.parts.transcript.recall(self.place, self.scope, before=self.message)
 
 
+@dataclass(frozen=True)
+class Narrowed:
+    """What to search for, and the documents to look in first; none: in all of them."""
+
+    query: str
+    documents: tuple[str, ...] = ()
+
+
 class Search:
     """The searches of one turn, each made once: analyze looks at what the knowledge holds, research goes on from it."""
 
@@ -71,11 +80,17 @@ class Search:
     async def attached_names(self) -> list[str]:
         return [document.name for document in await self.visible() if document.document in self._attached]
 
-    async def narrowed(self, question: str) -> list[str]:
-        """The documents to look in first: those that came with the question, or that it names; else [] for all."""
+    async def narrowed(self, question: str) -> Narrowed:
+        """Where to look first: in the files that came with the question, or in those that it names."""
         visible = await self.visible()
-        attached = [document.document for document in visible if document.document in self._attached]
-        return attached or [document.document for document in visible if _names(question, document.name)]
+        attached = tuple(document.document for document in visible if document.document in self._attached)
+        if attached:
+            return Narrowed(question, attached)
+        named = [document for document in visible if _naming(document.name, question)]
+        query = question
+        for document in named:
+            query = _without(document.name, query)
+        return Narrowed(query if content_terms(query) else question, tuple(document.document for document in named))
 
     async def passages(self, question: str, documents: Collection[str] = ()) -> Retrieved:
         key = (question, frozenset(documents))
@@ -88,13 +103,17 @@ class Search:
         return self._made[key]
 
 
-def _names(question: str, name: str) -> bool:
-    """Whether the question names this document: with its extension, or by a stem that is no everyday word."""
-    asked = f" {_words(question)} "
-    stem = _words(PurePath(name).stem)
-    telling = len(stem.split()) > 1 or any(character.isdigit() for character in stem)
-    return name.casefold() in question.casefold() or (telling and f" {stem} " in asked)
+def _naming(name: str, question: str) -> re.Match[str] | None:
+    """Where the question names this document: with its extension, or by a stem that is no everyday word."""
+    whole = re.search(re.escape(name), question, re.IGNORECASE)
+    words = re.findall(r"[^\W_]+", PurePath(name).stem)
+    telling = len(words) > 1 or any(character.isdigit() for character in "".join(words))
+    if whole or not telling:
+        return whole
+    stem = r"[\W_]+".join(map(re.escape, words))
+    return re.search(rf"(?<![^\W_]){stem}(?![^\W_])", question, re.IGNORECASE)
 
 
-def _words(text: str) -> str:
-    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
+def _without(name: str, question: str) -> str:
+    found = _naming(name, question)
+    return f"{question[: found.start()]} {question[found.end() :]}" if found else question

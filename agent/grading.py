@@ -37,6 +37,7 @@ class Signals:
     sentence: float  # in the best sentence of the first three, what stands in the one before it counting half
     fitting: float  # the same, of sentences that hold the kind of value that is asked for
     terms: float  # the logarithm of how many terms the question has
+    size: float  # the logarithm of how many passages there were to choose from: a small choice has no near misses
     cosine: float | None  # the best of the first three
 
 
@@ -46,14 +47,15 @@ class _Coefficients:
     sentence: float
     fitting: float
     terms: float
+    size: float
     cosine: float
     constant: float
 
 
-# Logistic regressions over questions with their passage there and taken away, `python -m bench.answers --fit`
-_WITH_COSINE = _Coefficients(2.7, 2.6, 0.6, 0.6, 4.65, -6.7)
-_WITHOUT_COSINE = _Coefficients(2.8, 2.4, 0.65, 1.15, 0.0, -5.4)
-_IDEOGRAPHS = _Coefficients(7.0, 3.15, 1.2, 1.25, 0.0, -9.2)
+# Logistic regressions over questions with their passage there and taken away; `python -m bench.answers` checks them
+_WITH_COSINE = _Coefficients(2.9, 3.05, 0.75, 0.65, -0.25, 4.8, -6.25)
+_WITHOUT_COSINE = _Coefficients(3.0, 2.6, 0.8, 1.2, -0.25, 0.0, -4.75)
+_IDEOGRAPHS = _Coefficients(6.8, 3.8, 0.9, 1.3, -0.1, 0.0, -9.35)
 
 
 def grade(question: str, hits: Sequence[Hit], threshold: float = NOT_FOUND_THRESHOLD) -> Grade:
@@ -62,7 +64,8 @@ def grade(question: str, hits: Sequence[Hit], threshold: float = NOT_FOUND_THRES
         return Grade(False, 0.0)
     by = _coefficients(question, signals)
     evidence = by.constant + by.passage * signals.passage + by.sentence * signals.sentence
-    evidence += by.fitting * signals.fitting + by.terms * signals.terms + by.cosine * (signals.cosine or 0.0)
+    evidence += by.fitting * signals.fitting + by.terms * signals.terms + by.size * signals.size
+    evidence += by.cosine * (signals.cosine or 0.0)
     confidence = 1 / (1 + math.exp(-evidence))
     return Grade(confidence >= threshold, confidence)
 
@@ -87,6 +90,7 @@ def signals_of(question: str, hits: Sequence[Hit]) -> Signals | None:
         sentence=max((share for _, share in lines), default=0.0),
         fitting=max((share for line, share in lines if holds(shape, line, question)), default=0.0),
         terms=math.log1p(len(weights)),
+        size=math.log1p(min(len(hits), _CANDIDATES)),
         cosine=max(cosines, default=None),
     )
 

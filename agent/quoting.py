@@ -56,6 +56,11 @@ _ABBREVIATION = re.compile(
     re.I,
 )
 
+_GERMAN_DAY = re.compile(r"\b\d{1,2}\.$")
+_GERMAN_MONTH = re.compile(
+    r"Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Quartal|Klasse|Etage|Stock"
+)
+
 
 def sentences(text: str) -> list[Span]:
     """Where each sentence stands. Table rows, list items, headings and code fences are whole."""
@@ -135,6 +140,8 @@ def _goes_on(text: str, start: int, place: int, end: int) -> bool:
     if _ABBREVIATION.search(text[max(start, place - 12) : place]):
         return True
     following = text[place:end].lstrip()
+    if _GERMAN_DAY.search(text[max(start, place - 4) : place]) and _GERMAN_MONTH.match(following):
+        return True
     return not following or (following[0].islower() and text[place - 1] in ".…")
 
 
@@ -174,7 +181,7 @@ def asked_terms(question: str) -> list[str]:
 def coverage(weights: Mapping[str, float], terms: frozenset[str]) -> float:
     """The weighted share of the question's terms that stand among these."""
     whole = sum(weights.values())
-    return sum(weight for term, weight in weights.items() if term in terms) / whole if whole else 0.0
+    return sum(weights[term] for term in weights.keys() & terms) / whole if whole else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +193,7 @@ class Line:
     start: int
     end: int
     score: float = 0.0
-    before: frozenset[str] = frozenset()  # the terms of the sentence before it, and of its table's head
+    before: frozenset[str] = frozenset()  # the question's terms in what introduces it: see `_contexts`
 
     @property
     def text(self) -> str:
@@ -201,7 +208,7 @@ class _Question:
     weights: Mapping[str, float]
 
 
-# Fitted by a conditional logit on half the paragraphs of xquad_en, xquad_zh and cmrc2018: which sentence holds the answer.
+# A conditional logit, fitted on half the paragraphs of xquad_en, xquad_zh and cmrc2018: which sentence has the answer?
 _OWN = 4.2  # the question's terms that stand in the sentence
 _RARE = 5.0  # the same, those that are rare in the passage counting more
 _BEFORE = 3.8  # in the sentence before it, and not in itself
@@ -246,44 +253,61 @@ def _lines_of(hit: Hit) -> list[Line]:
 
 
 def _score_passage(asked: _Question, lines: Sequence[Line], best: float) -> Iterable[Line]:
+    wanted = asked.weights.keys()
     terms = [terms_of(line.text) for line in lines]
+    held = [frozenset(wanted & each) for each in terms]
     rare = {
-        term: weight * math.log(1 + (len(lines) + 0.5) / (sum(term in each for each in terms) + 0.5))
+        term: weight * math.log(1 + (len(lines) + 0.5) / (sum(term in each for each in held) + 0.5))
         for term, weight in asked.weights.items()
     }
-    nothing: frozenset[str] = frozenset()
+    contexts = _contexts(lines, terms)
     for place, line in enumerate(lines):
-        before = _context(lines, terms, place)
-        after = terms[place + 1] if place + 1 < len(lines) else nothing
-        own = coverage(asked.weights, terms[place])
-        by_context = coverage(asked.weights, terms[place] | before) - own
-        score = _OWN * own + _RARE * coverage(rare, terms[place]) + _RANK * line.hit.score / best
+        before = frozenset(wanted & contexts[place])
+        after = held[place + 1] if place + 1 < len(lines) else frozenset()
+        own = coverage(asked.weights, held[place])
+        by_context = coverage(asked.weights, held[place] | before) - own
+        score = _OWN * own + _RARE * coverage(rare, held[place]) + _RANK * line.hit.score / best
         score += by_context * (_BEFORE + _BEFORE_PRONOUN * bool(_REFERS_BACK.match(line.text)))
-        score += _AFTER * (coverage(asked.weights, terms[place] | after) - own)
+        score += _AFTER * (coverage(asked.weights, held[place] | after) - own)
         score += _form(asked, line.text) + _NEWS * math.log1p(len(terms[place] - asked.terms))
         yield replace(line, score=score, before=before)
 
 
-def _context(lines: Sequence[Line], terms: Sequence[frozenset[str]], place: int) -> frozenset[str]:
-    """The terms of what introduces a line: the sentence before it, the line before its list, its table's head; and the
-    heading above it."""
-    headings = frozenset().union(*(terms_of(heading) for heading in lines[place].hit.passage.headings[-1:]))
-    above = next((terms[each] for each in range(place - 1, -1, -1) if _HEADING.match(lines[each].text)), headings)
-    introduction = _table_head(lines, place)
-    if introduction is None:
-        introduction = place - 1
-        while introduction > 0 and _LIST_ITEM.match(lines[place].text) and _LIST_ITEM.match(lines[introduction].text):
-            introduction -= 1
-    return above | terms[introduction] if introduction >= 0 else above
+def _contexts(lines: Sequence[Line], terms: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+    """Of each line, the terms of what introduces it: the heading above it, and the sentence before it, the line before
+    its list or its table's head."""
+    contexts: list[frozenset[str]] = []
+    heading = terms_of(" ".join(lines[0].hit.passage.headings[-1:])) if lines else frozenset()
+    began, introduction = 0, -1  # of the list or table that this line belongs to, or of the line itself
+    for place, line in enumerate(lines):
+        if place and _HEADING.match(lines[place - 1].text):
+            heading = terms[place - 1]
+        if not place or not _continues(lines[place - 1], line):
+            began, introduction = place, place - 1
+        elif _TABLE_ROW.match(line.text):
+            introduction = began
+        contexts.append(heading if introduction < 0 else heading | terms[introduction])
+    return contexts
+
+
+def _continues(one: Line, other: Line) -> bool:
+    """Whether two lines are items of one list or rows of one table: then neither introduces the other."""
+    items = bool(_LIST_ITEM.match(one.text)) and bool(_LIST_ITEM.match(other.text))
+    return items or (bool(_TABLE_ROW.match(other.text)) and _is_row_above(one, other))
 
 
 def _form(asked: _Question, text: str) -> float:
     score = _LENGTH * math.log1p(len(text))
-    if text.endswith(("?", "？", ":", "：")) or _HEADING.match(text):
+    if _opens(text):
         score += _ASKS
     if asked.shape is not Shape.ANY:
         score += _FITS if holds(asked.shape, text, asked.text) else _MISSES
     return score
+
+
+def _opens(text: str) -> bool:
+    """Whether it is a question, a heading or the line before a list: what follows says more."""
+    return text.rstrip('*_"”) ').endswith(("?", "？", ":", "：")) or _HEADING.match(text) is not None
 
 
 def _table_head(lines: Sequence[Line], place: int) -> int | None:
@@ -300,27 +324,47 @@ def _is_row_above(one: Line, other: Line) -> bool:
 
 
 def _stretch(line: Line, lines: Sequence[Line]) -> Quote:
-    """The line with what it needs to be understood: the question or sentence that it refers back to, the table's head;
-    and with its neighbours that answer nearly as well."""
-    first = last = line.place
-    head = _table_head(lines, line.place)
-    if head is not None:
-        first = head if lines[head].start >= borrowed(line.hit.passage) else first
-    elif first and (_REFERS_BACK.match(line.text) or lines[first - 1].text.endswith(("?", "？"))):
-        first -= 1
-    if first and head is None and lines[first - 1].score > line.score - _NEAR:
-        first -= 1
+    """The line with what it needs to be understood, and with its neighbours that answer nearly as well."""
+    room = _LONGEST
+    first, last = _needed(line, lines), line.place
+    if lines[last].end - lines[first].start > room:
+        first = line.place
+    last = _opened(line, lines, room)
+    if first and not _TABLE_ROW.match(line.text) and lines[first - 1].score > line.score - _NEAR:
+        first -= lines[last].end - lines[first - 1].start <= room
     if last + 1 < len(lines) and lines[last + 1].score > line.score - _NEAR:
-        last += 1
-    while lines[last].end - lines[first].start > _LONGEST and first < last:
-        first, last = (first + 1, last) if first < line.place else (first, last - 1)
-        first = line.place if head is not None else first
+        last += lines[last + 1].end - lines[first].start <= room
     start, end = lines[first].start, lines[last].end
     return Quote(line.hit, line.hit.passage.text[start:end], start, end)
 
 
+def _needed(line: Line, lines: Sequence[Line]) -> int:
+    """Where the quote starts: at the table's head, the question that it answers, the sentence that it refers to."""
+    head = _table_head(lines, line.place)
+    if head is not None:
+        return head if lines[head].start >= borrowed(line.hit.passage) else line.place
+    before = lines[line.place - 1].text if line.place else ""
+    refers = bool(before) and (bool(_REFERS_BACK.match(line.text)) or before.rstrip('*_"”) ').endswith(("?", "？")))
+    return line.place - refers
+
+
+def _opened(line: Line, lines: Sequence[Line], room: int) -> int:
+    """Where the quote ends: after a question or a heading with what follows it, before a list with its items."""
+    last = line.place
+    while last + 1 < len(lines) and lines[last + 1].end - line.start <= room:
+        following = lines[last + 1]
+        if not (
+            _opens(lines[last].text) or (_opens(line.text) and last > line.place and _continues(lines[last], following))
+        ):
+            break
+        last += 1
+    return last
+
+
+_SUPPORT = 0.5  # of a statement's terms that must stand in the passage
 _NEGATION = re.compile(
-    r"\b(?:not|no|never|none|neither|nor|without|cannot|\w+n['’]t|kein\w*|nicht|nie|niemals|ohne)\b|不|没|无|未|非|禁止|勿",
+    r"\b(?:not|no|never|none|neither|nor|without|cannot|\w+n['’]t|kein\w*|nicht|nie|niemals|ohne)\b"
+    r"|不(?!但|仅|断|同|久|过)|没|无(?!论|锡)|未(?!来)|非(?!常|洲)|禁止|勿",
     re.I,
 )
 
@@ -328,21 +372,34 @@ _NEGATION = re.compile(
 def support(statement: str, hits: Sequence[Hit]) -> Hit | None:
     """The passage that bears this statement out: it shares its words, and its numbers, names and negation agree."""
     wanted = frozenset(content_terms(statement))
+    said = names(statement) | _first_name(statement, hits)
     best: tuple[float, Hit] | None = None
     for hit in hits:
-        share = _support_of(statement, wanted, hit.passage.text)
-        if share >= 0.5 and (best is None or share > best[0]):
+        share = len(wanted & terms_of(_with_place(hit))) / len(wanted) if wanted else 0.0
+        if share >= _SUPPORT and (best is None or share > best[0]) and _agrees(statement, wanted, said, hit):
             best = (share, hit)
     return best[1] if best else None
 
 
-def _support_of(statement: str, wanted: frozenset[str], text: str) -> float:
-    if not wanted or not numbers(statement) <= numbers(text):
-        return 0.0
-    if any(terms_of(name).isdisjoint(terms_of(text)) for name in names(statement)):
-        return 0.0
-    spans = sentences(text)
-    best = max(spans, key=lambda span: len(wanted & terms_of(text[span[0] : span[1]])), default=(0, 0))
-    if bool(_NEGATION.search(statement)) != bool(_NEGATION.search(text[best[0] : best[1]])):
-        return 0.0
-    return len(wanted & terms_of(text)) / len(wanted)
+def _with_place(hit: Hit) -> str:
+    return "\n".join((hit.passage.name, *hit.passage.headings, hit.passage.text))
+
+
+def _first_name(statement: str, hits: Sequence[Hit]) -> frozenset[str]:
+    """The statement's first word, where a capital within some passage shows that it is a name."""
+    first = re.match(r"\W*([A-ZÄÖÜ][\w-]+)", statement)
+    word = frozenset([first[1].lower()]) if first else frozenset()
+    return word if any(word <= names(f"in {_with_place(hit)}") for hit in hits) else frozenset()
+
+
+def _agrees(statement: str, wanted: frozenset[str], said: frozenset[str], hit: Hit) -> bool:
+    known = terms_of(_with_place(hit))
+    if any(known.isdisjoint(terms_of(name)) for name in said):
+        return False
+    lines = [hit.passage.text[start:end] for start, end in sentences(hit.passage.text)]
+    nearest = max(lines, key=lambda line: len(wanted & terms_of(line)), default="")
+    if (_NEGATION.search(statement) is None) != (_NEGATION.search(nearest) is None):
+        return False
+    about = [line for line in lines if any(not term[0].isdigit() for term in wanted & terms_of(line))]
+    stated = numbers(statement) - ({"1"} if not re.search(r"\b1\b", statement) else set())
+    return stated <= numbers("\n".join((hit.passage.name, *hit.passage.headings, *about)))

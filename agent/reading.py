@@ -13,6 +13,7 @@ from agent.outcomes import Option
 from agent.state import Choice, Json, Pending, Question, State, said_from_json
 from agent.texts import listed, plain, texts_for
 from agent.understanding import Chosen, Understanding, understand, understand_choice
+from storage.models import Hit
 from storage.transcript import Said
 
 _LONGEST_QUESTION = 600  # characters of one that a model has rewritten
@@ -58,10 +59,8 @@ async def asked_back(plan: Plan, context: Context) -> Plan:
 
 
 async def _options(question: str, context: Context) -> Sequence[Option]:
-    found = await context.search.passages(question, await context.search.narrowed(question))
-    if not grade(question, found.hits, context.parts.threshold).found:
-        return ()
-    options = ambiguous(question, found.hits, context.parts.limits.options)
+    found = await _promising(question, context)
+    options = ambiguous(question, found, context.parts.limits.options) if found else ()
     return sorted(options, key=lambda option: option.label.casefold())
 
 
@@ -83,10 +82,16 @@ async def _understood(text: str, said: Sequence[Said], context: Context, account
 async def _answerable(guess: Understanding, context: Context) -> bool:
     """Whether the knowledge holds an answer to what a model calls unclear: then that isn't asked back."""
     for question in guess.questions:
-        found = await context.search.passages(question, await context.search.narrowed(question))
-        if grade(question, found.hits, context.parts.threshold).found:
+        if await _promising(question, context):
             return True
     return False
+
+
+async def _promising(question: str, context: Context) -> Sequence[Hit]:
+    """What is found where the question points to, if it is good enough for an answer."""
+    narrowed = await context.search.narrowed(question)
+    found = await context.search.passages(narrowed.query, narrowed.documents)
+    return found.hits if grade(narrowed.query, found.hits, context.parts.threshold).found else ()
 
 
 def _open(text: str) -> Understanding:

@@ -28,7 +28,7 @@ async def research(state: Asked, runtime: Runtime[Context]) -> Json:
 
 def _research_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
     graph = StateGraph(ResearchState, context_schema=Context, output_schema=Researched)
-    graph.add_node(narrow)
+    graph.add_node(rewrite)
     graph.add_node(search)
     graph.add_node(rerank)
     graph.add_node(grade)
@@ -36,8 +36,8 @@ def _research_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
     graph.add_node(read)
     graph.add_node(distil)
 
-    graph.add_edge(START, "narrow")
-    graph.add_edge("narrow", "search")
+    graph.add_edge(START, "rewrite")
+    graph.add_edge("rewrite", "search")
     graph.add_edge("search", "rerank")
     graph.add_edge("rerank", "grade")
     graph.add_conditional_edges("grade", after_grade, ["read", "widen", "distil"])
@@ -54,17 +54,18 @@ def after_grade(state: ResearchState) -> str:
 
 
 @traced
-async def narrow(state: ResearchState, runtime: Runtime[Context]) -> Json:
+async def rewrite(state: ResearchState, runtime: Runtime[Context]) -> Json:
     """Look first where the question points to, unless a person has chosen already."""
     if state["chosen"]:
-        return {}
-    return {"documents": await runtime.context.search.narrowed(state["question"])}
+        return {"query": state["question"]}
+    narrowed = await runtime.context.search.narrowed(state["question"])
+    return {"query": narrowed.query, "documents": list(narrowed.documents)}
 
 
 @traced
 async def search(state: ResearchState, runtime: Runtime[Context]) -> Json:
     await runtime.context.status(f"searching: {_short(state['question'])}")
-    found = await runtime.context.search.passages(state["question"], state["documents"])
+    found = await runtime.context.search.passages(state["query"], state["documents"])
     return {
         "hits": list(found.hits),
         "limits": list(found.limits),
@@ -80,14 +81,14 @@ async def rerank(state: ResearchState, runtime: Runtime[Context]) -> Json:
         return {}
     try:
         seconds = min(parts.limits.rerank_seconds, left)
-        return {"hits": await parts.reranker.rerank(state["question"], state["hits"], seconds)}
+        return {"hits": await parts.reranker.rerank(state["query"], state["hits"], seconds)}
     except RerankUnavailable:
         return {"degraded": ["the reranker could not be reached"]}
 
 
 @traced
 async def grade(state: ResearchState, runtime: Runtime[Context]) -> Json:
-    verdict = graded(state["question"], state["hits"], runtime.context.parts.threshold)
+    verdict = graded(state["query"], state["hits"], runtime.context.parts.threshold)
     found = verdict.found or (state["chosen"] and bool(state["documents"]) and bool(state["hits"]))
     return {
         "found": found,

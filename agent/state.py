@@ -143,6 +143,7 @@ class Asked(TypedDict):
 class ResearchState(Asked):
     """Of the research of one question. It is never stored: passages are here as they are."""
 
+    query: NotRequired[str]
     hits: NotRequired[list[Hit]]
     limits: NotRequired[list[str]]
     confidence: NotRequired[float]

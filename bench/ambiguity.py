@@ -58,10 +58,7 @@ async def play(cases: Sequence[Case], vectors: Vectors, directory: Path) -> list
     entries = [entry for number, case in enumerate(cases) for entry in _entries(str(number), case)]
     found = await vectors.of([indexed_text(entry.passage) for entry in entries])
     await store.add(
-        [
-            Entry(entry.passage, entry.digest, entry.terms, vector)
-            for entry, vector in zip(entries, found, strict=True)
-        ]
+        [Entry(entry.passage, entry.digest, entry.terms, vector) for entry, vector in zip(entries, found, strict=True)]
     )
     await store.compact()
     asked = await vectors.of([case.question for case in cases])

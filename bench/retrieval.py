@@ -27,7 +27,7 @@ from storage.embeddings import BundledEmbedder, Embedder
 from storage.knowledge import Entry, Mode, Query, Vector
 from storage.lance import LanceStore
 from storage.models import Document, DocumentState, Passage, Scope
-from storage.terms import cut, digest, indexed_text
+from storage.terms import content_terms, cut, digest, indexed_text
 
 SCOPE = Scope("bench", frozenset(["channel:bench"]))
 DEPTH = 100  # passages asked for
@@ -90,14 +90,14 @@ def load(path: Path) -> QuestionSet:
 
 
 def passages_of(id: str, title: str, text: str) -> list[Passage]:
-    whole = text if not title or text.startswith(title) else f"{title}\n\n{text}"
+    whole = f"# {title}\n\n{text}" if title else text  # as `add --jsonl` has it
     document = Document(
         document=digest(id)[:20],
         version=1,
         workspace=SCOPE.workspace,
         channel="bench",
         audience="channel:bench",
-        name=f"{id}.txt",
+        name=id,
         state=DocumentState.CURRENT,
         verdict="indexed",
         reason="",
@@ -111,7 +111,7 @@ def passages_of(id: str, title: str, text: str) -> list[Passage]:
         message=id,
         link="",
     )
-    return passages(document, split([Part(None, "", whole, markup=False)]))
+    return passages(document, split([Part(None, "", whole)]))
 
 
 class Vectors:
@@ -169,7 +169,9 @@ async def measure(name: str, questions: QuestionSet, vectors: Vectors, dense_wei
             found: list[float] = []
             for id, vector in zip(asked, question_vectors, strict=True):
                 started = time.perf_counter()
-                query = Query(SCOPE, cut(questions.questions[id]), vector, mode, DEPTH, dense_weight=dense_weight)
+                text = questions.questions[id]
+                terms = content_terms(text) or cut(text)
+                query = Query(SCOPE, terms, vector, mode, DEPTH, dense_weight=dense_weight)
                 hits = await store.search(query)
                 seconds.append(time.perf_counter() - started)
                 ranking = list(dict.fromkeys(owner[hit.passage.document] for hit in hits))

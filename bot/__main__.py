@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 OURS = ("bot", "agent", "ingest", "storage")
 INTERRUPTED = 130
 
+log = logging.getLogger("bot")
+
 
 def main() -> int:
     top = parser()
@@ -45,22 +47,25 @@ def _run(arguments: argparse.Namespace) -> int:
 
     try:
         settings = Settings.model_validate({})
-        _log(settings.log_level if arguments.command == "run" else "ERROR")
+        _log(settings.log_level if arguments.command == "run" or settings.log_level == "DEBUG" else "ERROR")
         return asyncio.run(_serve(settings) if arguments.command == "run" else _command(arguments, settings))
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors())
         return _complain(f"A setting is wrong. {wrong}")
     except (ClientError, StorageError, NotStarted) as error:
         return _complain(str(error))
+    except Exception:  # the boundary: what nobody foresaw is for the log, not for who typed the command
+        log.log(logging.ERROR if arguments.command == "run" else logging.DEBUG, "unforeseen", exc_info=True)
+        return _complain("Something went wrong that nobody foresaw. With LOG_LEVEL=DEBUG the log on this screen tells.")
 
 
 async def _serve(settings: Settings) -> int:
     from bot.app import open_app
 
     async with open_app(settings) as app:
-        logging.getLogger("bot").info("the page is at %s", app.url)
+        log.info("the page is at %s", app.url)
         await app.wait_for_signal()
-        logging.getLogger("bot").info("ending")
+        log.info("ending")
     return 0
 
 

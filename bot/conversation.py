@@ -173,10 +173,12 @@ class Conversation:
     async def _claim_edit(self, connection: AsyncConnection, incoming: Incoming, new: NewRow) -> Received:
         line = await self._own_line(incoming)
         await self._check_pace(connection, new)
-        changed = line.text != incoming.text
         row, is_new = await self._stores.journal.claim(connection, new)
-        if not is_new or not changed:
-            return Received(row, is_new)
+        if not is_new:
+            return Received(row, new=False)
+        if line.text == incoming.text:
+            await self._stores.journal.step(connection, row, "done", {})
+            return Received(row)
         received = await self._withdraw(connection, row, files=False)
         await self._stores.transcript.edit_question(connection, place_of(row), row.message, incoming.text)
         return received

@@ -147,7 +147,9 @@ class Lanes:
         except asyncio.CancelledError:
             await asyncio.shield(self._stores.journal.release(row))
             raise
-        except Exception:  # the one boundary: whatever a row raises, its message gets an outcome
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # the one boundary, for panics of native code too: every message gets an outcome
             log.exception("row %s failed, attempt %s of %s", row.id, row.attempts, ATTEMPTS)
             await self._stores.journal.retry(row)
         finally:

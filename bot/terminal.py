@@ -104,7 +104,7 @@ async def ask(terminal: Terminal) -> bool:
         posted = await client.post(" ".join(arguments.question), arguments.thread, arguments.model)
         turn = _turn(await client.outcome(posted["message"]))
     if not arguments.trace:
-        turn.pop("trace")
+        turn["trace"] = []
     if printer.as_json:
         printer.json(turn)
     else:

@@ -44,10 +44,16 @@ class _Fell(Exception):
 
 
 class Converter:
-    """Holds the warm parent. Within `async with`, files are converted, any number at once."""
+    """Holds the warm parent. Within `async with`, files are converted, any number at once.
 
-    def __init__(self, limits: FileLimits) -> None:
+    `eager`: the parent warms up at once, not only for the first file.
+    """
+
+    def __init__(self, limits: FileLimits, *, eager: bool = True) -> None:
         self._limits = limits
+        self._eager = eager
+        self._listener = -1
+        self._warm: asyncio.Task[None] | None = None
         self._open = contextlib.AsyncExitStack()
         self._address = ""
 
@@ -58,9 +64,10 @@ class Converter:
             self._address = str(folder / "parent")
             listener.bind(self._address)
             listener.listen(64)
-            warm = asyncio.create_task(_keep_warm(listener.fileno()))
-            opening.push_async_callback(_cancel, warm)
+            self._listener = listener.fileno()
             self._open = opening.pop_all()
+        if self._eager:
+            self._warm_up()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -68,12 +75,18 @@ class Converter:
 
     async def convert(self, path: Path, name: str, progress: Progress) -> Converted:
         """Raises Refused with the reason for the person, or ConverterDown."""
+        self._warm_up()
         for _ in range(2):
             try:
                 return await self._convert(path.resolve(), name, progress)
             except _Fell:
                 continue  # once more: the warm parent may have been killed, and the child with it
         raise Refused(_BROKEN)
+
+    def _warm_up(self) -> None:
+        if self._warm is None:
+            self._warm = asyncio.create_task(_keep_warm(self._listener))
+            self._open.push_async_callback(_cancel, self._warm)
 
     async def _convert(self, path: Path, name: str, progress: Progress) -> Converted:
         async with self._child() as (reader, writer, child):

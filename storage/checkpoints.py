@@ -124,8 +124,9 @@ async def _prepare(saver: AsyncSqliteSaver, path: Path) -> None:
         fault = str(error)
     if fault != "ok":
         raise DatabaseDamaged(
-            f"the checkpoints {path} can't be read ({' '.join(str(fault).split())}). Move the file away: a new one is made at the next start, "
-            "and only turns that were running are begun anew. It was not changed."
+            f"the checkpoints {path} can't be read ({' '.join(str(fault).split())}). "
+            "Move the file away: a new one is made at the next start, and only turns that were running are begun anew. "
+            "It was not changed."
         )
 
 

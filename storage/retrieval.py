@@ -12,11 +12,12 @@ from storage.embeddings import Embedder, script_of
 from storage.errors import EmbeddingUnavailable
 from storage.knowledge import KnowledgeStore, Mode, Query, Vector
 from storage.models import Document, Hit, Scope, Version, versions_of
-from storage.terms import cut
+from storage.terms import content_terms, cut
 
 EMBEDDING_DOWN = "the embedding model is down: keyword search only"
 
-_ROUNDS = 8  # of a search that meets versions which no longer live
+_ROUNDS = 16  # of a search that meets versions which don't live
+_WIDEST = 1_000  # passages of one round
 _REMEMBERED = 256
 
 
@@ -64,7 +65,7 @@ class Retriever:
         embedded, dead = await asyncio.gather(self._embed(question, mode), self._documents.dead(scope.workspace))
         query = Query(
             scope=scope,
-            terms=cut(question),
+            terms=content_terms(question) or cut(question),  # without function words: better on every set measured
             vector=embedded.vector,
             mode=mode if embedded.vector is not None else Mode.KEYWORD,
             limit=limit,
@@ -75,16 +76,17 @@ class Retriever:
         return Retrieved(await self._living(query), embedded.degraded, embedded.limits)
 
     async def _living(self, query: Query) -> tuple[Hit, ...]:
-        """What the catalog knows as dead is left out of the next round, so that it hides nothing."""
-        living: list[Hit] = []
+        """What turns out not to live is left out of the next, wider round, so that it hides nothing."""
+        wanted, living = query.limit, list[Hit]()
         for _ in range(_ROUNDS):
             hits = await self._store.search(query)
             current = await self._documents.living(query.scope.workspace, versions_of(hits))
             living = [hit for hit in hits if _may_show(hit, current, query.scope)]
-            if len(living) == len(hits):
+            if len(living) >= wanted or len(hits) < query.limit:
                 break
-            query = replace(query, dead=frozenset(query.dead) | (versions_of(hits) - versions_of(living)))
-        return tuple(living)
+            dead = frozenset(query.dead) | (versions_of(hits) - versions_of(living))
+            query = replace(query, dead=dead, limit=min(query.limit * 4, _WIDEST))
+        return tuple(living[:wanted])
 
     async def _embed(self, question: str, mode: Mode) -> _Embedded:
         if mode is Mode.KEYWORD:

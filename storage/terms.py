@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import Stemmer
 
+from storage.documents import means_nothing
 from storage.models import Passage
 
 TERMS_VERSION = 1  # counts up whenever `cut` or `indexed_text` gives something else for the same input
@@ -26,11 +27,17 @@ _SPACELESS = (
     "\u0e81-\u0eb3\u0ebd-\u0ec6\u0ed0-\u0edf\u1780-\u17b3\u17d7\u17dc\u17e0-\u17e9\u1000-\u1049\u1050-\u109d"
     "\ua9e0-\ua9fe\uaa60-\uaa7f"
 )
+_ALIKE = str.maketrans({"\u2019": "'", "\u2010": "-"})
 _UNSEEN = re.compile("[\u00ad\u200c\u200d\u2060\ufeff\u0640\u064b-\u0652\u0670\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7]")
-_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_THOUSANDS = re.compile(r"(?<![\d.,'])\d{1,3}(?:(?:,\d{3})+|(?:'\d{3})+)(?![\d,'])")
+_DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+(?:\.\d+)*")
 _JOINT = re.compile(r"[._]+")
+_LETTERS_OR_DIGITS = re.compile(r"\d+|[^\d']+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}$")
+_WORD = re.compile(r"[^\W_]+")
+_TELLING = re.compile(r"^[^\W\d]{3,}$|^(?:19|20)\d\d$|[\u0900-\uffff]")
 _LAST_PRINTED_PLANE = 0x1FFFF
 
 STOP_CHARACTERS = frozenset(
@@ -48,7 +55,7 @@ STOP_WORDS = frozenset(
     don't doesn't didn't isn't aren't wasn't weren't can't couldn't won't wouldn't i'm it's what's that's there's
     aber als auch auf aus bei beim bis da damit dann das dass dein dem der des dich dir doch du durch ein eine einem
     einen einer eines er es etwas für gibt haben hatte hier ich ihm ihn ihr ihre im ist ja jede jeder kann kein keine
-    können man mein mich mir mit muss nach nicht noch nur ob oder ohne sein seine sich sie sind soll über um und uns
+    können mein mich mir mit muss nach nicht noch nur ob oder ohne sein seine sich sie sind soll über um und uns
     unser unter vom von vor wann warum was weil welche welchem welchen welcher welches wem wen wenn wer werden wie
     wieviel wir wird wo wurde zu zum zur zwischen
     什么 多少 如何 怎么 怎样 为什么 哪些 哪个 哪里 是否 可以 我们 你们 他们 这个 那个 以及 です ます から まで
@@ -73,12 +80,21 @@ def digest(text: str) -> str:
 
 def indexed_text(passage: Passage) -> str:
     """A passage as search sees it, for its terms and its vector alike."""
-    return "\n".join(part for part in (" / ".join(passage.headings), passage.text) if part)
+    headings = " / ".join(heading for heading in passage.headings if heading not in passage.text)
+    return "\n".join(part for part in (_title(passage.name), headings, passage.text) if part)
+
+
+def _title(name: str) -> str:
+    """The words of a document's name, and its year; "" for a name that means nothing."""
+    if means_nothing(name):
+        return ""
+    stem = _EXTENSION.sub("", unicodedata.normalize("NFKC", name))
+    return " ".join(word for word in _WORD.findall(stem) if _TELLING.search(word))
 
 
 def _clean(text: str) -> str:
-    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).replace("\u2019", "'")
-    return _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
+    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).translate(_ALIKE)
+    return _THOUSANDS.sub(lambda match: match[0].replace(",", "").replace("'", ""), text)
 
 
 def _terms(text: str) -> Iterator[str]:
@@ -96,7 +112,7 @@ def _token() -> re.Pattern[str]:
     letter = rf"(?:(?![{_SPACELESS}])[^\W_])"
     word = rf"{letter}(?:{letter}|[{marks}])*"
     return re.compile(
-        rf"(?P<spaceless>[{_SPACELESS}](?:[{_SPACELESS}]|[{marks}])*)|(?P<word>{word}(?:(?:[.']|_+){word})*)"
+        rf"(?P<spaceless>[{_SPACELESS}](?:[{_SPACELESS}]|[{marks}])*)|(?P<word>{word}(?:(?:[.'-]|_+){word})*)"
     )
 
 
@@ -124,6 +140,14 @@ def _characters(run: str) -> Iterator[str]:
 
 
 def _word(word: str) -> Iterator[str]:
+    hyphened = word.split("-")
+    if len(hyphened) > 1 and _DIGIT.search(word):
+        yield "".join(hyphened).casefold()[:LONGEST_TERM]  # IL-6 is IL6
+    for part in hyphened:
+        yield from _identifier(part)
+
+
+def _identifier(word: str) -> Iterator[str]:
     if _NUMBER.fullmatch(word):
         yield word[:LONGEST_TERM]
         return
@@ -132,6 +156,8 @@ def _word(word: str) -> Iterator[str]:
         yield word.casefold()[:LONGEST_TERM]
     for part in parts:
         yield _stem(part)
+        if _DIGIT.search(part) and not part.isdigit():
+            yield from map(_stem, _LETTERS_OR_DIGITS.findall(part))
 
 
 @functools.lru_cache(maxsize=50_000)

@@ -135,9 +135,7 @@ async def _stream(response: web.StreamResponse, request: web.Request, body: dict
             written = {"name": name, "arguments": json.dumps(arguments)}
             await _event(response, body, {"role": "assistant", "tool_calls": [{**call, "function": written}]})
         case Endless(text):
-            while True:
-                await _event(response, body, {"content": text})
-                await asyncio.sleep(0)
+            await _for_ever(response, body, text)
         case Hang(after):
             await _event(response, body, {"content": after})
             await asyncio.sleep(3600)
@@ -146,16 +144,26 @@ async def _stream(response: web.StreamResponse, request: web.Request, body: dict
             assert request.transport is not None
             request.transport.abort()
             return
-        case Text(text, size, pause):
-            await _event(response, body, {"role": "assistant", "content": ""})
-            for start in range(0, len(text), size):
-                await _event(response, body, {"content": text[start : start + size]})
-                await asyncio.sleep(pause)
+        case Text():
+            await _in_pieces(response, body, reply)
     await _event(response, body, {}, "stop")
     if (body.get("stream_options") or {}).get("include_usage"):
         await _send(response, {**_chunk(body), "choices": [], "usage": _usage(body)})
     await response.write(b"data: [DONE]\n\n")
     await response.write_eof()
+
+
+async def _for_ever(response: web.StreamResponse, body: dict[str, Any], text: str) -> None:
+    while True:
+        await _event(response, body, {"content": text})
+        await asyncio.sleep(0)
+
+
+async def _in_pieces(response: web.StreamResponse, body: dict[str, Any], reply: Text) -> None:
+    await _event(response, body, {"role": "assistant", "content": ""})
+    for start in range(0, len(reply.text), reply.size):
+        await _event(response, body, {"content": reply.text[start : start + reply.size]})
+        await asyncio.sleep(reply.pause)
 
 
 async def _event(

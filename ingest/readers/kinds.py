@@ -82,6 +82,8 @@ _SIGNATURES = (
     (b"MZ", "a program", "post its documentation"),
 )
 _BINARY_MARKS = frozenset((b"BM", b"MZ", b"ID3", b"BZh", b"PAR1", b"GIF8", b"Rar!", b"OggS", b"fLaC"))
+_LARGE = 32 * 1024 * 1024  # of an entry, from where on a ratio beyond that of any real file is a bomb's
+_RATIO = 200
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _STREAMS = (  # of an OLE file, by name: what it is and what to do
     ("PowerPoint Document", "an old PowerPoint file", "save it as .pptx and post that"),
@@ -176,7 +178,7 @@ def _other_package(names: set[str], mimetype: bytes) -> str:
         what, advice = "an OpenDocument file", "save it as .docx, .pptx, .xlsx or PDF and post that"
     elif b"epub" in mimetype:
         what, advice = "an e-book", "convert it to PDF and post that"
-    elif any(name.startswith("Index/") or name == "Index.zip" for name in names):
+    elif any(name.startswith(("Index/", "Index.zip", "index.apxl", "buildVersionHistory")) for name in names):
         what, advice = "an Apple document", "export it as .docx, .pptx, .xlsx or PDF and post that"
     elif "xl/workbook.bin" in names:
         what, advice = "a binary Excel file", "save it as .xlsx and post that"
@@ -195,6 +197,8 @@ def check_package(package: zipfile.ZipFile, limits: FileLimits) -> None:
     if sum(entry.file_size for entry in entries) > limits.unpacked:
         megabytes = limits.unpacked // (1024 * 1024)
         raise Refused(f"it unpacks to more than {megabytes:,} MB, like a zip bomb: split it and post the parts")
+    if any(entry.file_size > _LARGE and entry.file_size > _RATIO * entry.compress_size for entry in entries):
+        raise Refused("it unpacks to hundreds of times its size, like a zip bomb: save it again and post that")
     if any(entry.flag_bits & 1 for entry in entries):
         raise Refused(PASSWORD)
 

@@ -26,6 +26,9 @@ _ODD_SHARE = 0.02  # of characters that no text has, above which bytes aren't te
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff\ud800-\udfff]")
 _NEWLINE = re.compile("\r\n?|\x0c|\x85|\u2028|\u2029")
+_NAMELESS = re.compile(r"^[|\t ]*\|[|\t ]*\n(\|[-:| ]*-[-:| ]*\n)(\|[^\n]*\n?)", re.MULTILINE)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_ASCII_RUN = re.compile(rb"[\x00-\x7f]{64,}")
 _META_CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE)
 
 # The hundreds of characters that make up most of what is written: a wrong charset gives rare ones.
@@ -89,8 +92,7 @@ def _nearly_utf8(content: bytes) -> bool:
     """Whether a few bytes alone are no UTF-8, as in a file that was cut or patched."""
     text = content.decode("utf-8", "replace")
     broken = text.count("\ufffd")
-    beyond = sum(1 for character in text[:_SAMPLE] if character > "\x7f")
-    return broken * 20 < beyond
+    return broken * 20 < len(_BEYOND_ASCII.findall(text))
 
 
 def _legacy(content: bytes) -> str:
@@ -101,7 +103,8 @@ def _legacy(content: bytes) -> str:
     best = max(scores, key=lambda charset: scores[charset])
     if scores[best] >= 0.3:
         return best
-    guess = charset_normalizer.from_bytes(content).best()
+    telling = _ASCII_RUN.sub(b" ", content)
+    guess = charset_normalizer.from_bytes(telling[:_SAMPLE]).best()
     return guess.encoding if guess is not None else "cp1252"
 
 
@@ -117,7 +120,7 @@ def _han_share(content: bytes, charset: str) -> float:
     """How much of what isn't ASCII is common in the languages that use this charset; 0 where it doesn't fit."""
     if not _decodes(content, charset):
         return 0
-    beyond = [character for character in content[:_SAMPLE].decode(charset, "ignore") if character > "\x7f"]
+    beyond = _BEYOND_ASCII.findall(content.decode(charset))[:_SAMPLE]
     good = sum(1 for character in beyond if character in _COMMON_HAN or _is_kana_or_hangul(character, charset))
     return good / max(len(beyond), 1)
 
@@ -181,6 +184,11 @@ def table(rows: list[list[str]]) -> Iterator[str]:
         yield _line(header + [""] * (min(width, 256) - len(header)))
         yield "|" + "---|" * max(min(width, 256), len(header))
         yield from (_line(row) for row in rows[begins + 1 :])
+
+
+def with_headers(markdown: str) -> str:
+    """Tables whose header is empty, as Word's are, get their first row as one."""
+    return _NAMELESS.sub(lambda table: table[2].rstrip("\n") + "\n" + table[1], markdown)
 
 
 def _trimmed(row: list[str]) -> list[str]:

@@ -17,7 +17,7 @@ from markitdown import StreamInfo
 from markitdown.converters import HtmlConverter, IpynbConverter
 
 from ingest.parts import Converted, Part, Refused
-from ingest.readers.text import decode, fenced
+from ingest.readers.text import decode, fenced, with_headers
 
 _LOGIN = re.compile(
     r"<input[^>]{0,200}type\s*=\s*[\"']?password|<form[^>]{0,300}action\s*=\s*[\"']?[^\"'>]{0,200}"
@@ -43,7 +43,7 @@ def html_to_markdown(source: str) -> str:
         warnings.simplefilter("ignore")  # a document that is too deep is read as plain text
         stream = io.BytesIO(source.encode("utf-8", "replace"))
         markdown = HtmlConverter().convert(stream, StreamInfo(charset="utf-8")).markdown
-    return markdown if markdown.strip() else _words(source)
+    return with_headers(markdown) if markdown.strip() else _words(source)
 
 
 class _Words(HTMLParser):
@@ -58,6 +58,7 @@ class _Words(HTMLParser):
 
 
 def _words(source: str) -> str:
+    source = re.sub(r"<(script|style)\b.*?</\1\s*>", " ", source, flags=re.IGNORECASE | re.DOTALL)
     words = _Words()
     words.feed(re.sub(r"</?(?:script|style|template|noscript)\b[^>]*>?", " ", source, flags=re.IGNORECASE))
     words.close()

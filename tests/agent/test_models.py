@@ -224,7 +224,7 @@ async def test_tokens_are_bounded(openai: FakeOpenAI, models: Models) -> None:
     while await calls.write(ASK, Paper(), account):
         pass
     assert len(openai.requests) < 4
-    assert all(asked.get("max_completion_tokens", asked.get("max_tokens")) <= 60 for asked in openai.requests)
+    assert all(asked["max_completion_tokens"] <= 60 for asked in openai.requests)
 
 
 async def test_a_model_asked_for_by_name_comes_first(openai: FakeOpenAI, models: Models, account: Account) -> None:

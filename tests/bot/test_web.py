@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,14 +22,29 @@ from bot.adapters.web.names import file_name
 from bot.adapters.web.shapes import whole_text
 from bot.messages import Attachment, Kind
 from bot.platform import FetchFailed, Refused, Turn, Why
+from storage.database import open_database, sqlite_url
 from storage.documents import FilePost, identity
 from storage.models import Anchor, Section, channel_audience
 from storage.transcript import Part
 from tests.bot.web_stage import Served, next_named, serving
 
 
+@pytest.fixture(scope="session")
+def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with its schema and nothing in it: making one takes longer than most tests."""
+    path = tmp_path_factory.mktemp("blank") / "threadlore.sqlite"
+
+    async def make() -> None:
+        async with open_database(sqlite_url(path)):
+            pass
+
+    asyncio.run(make())
+    return path
+
+
 @pytest.fixture
-async def page(tmp_path: Path) -> AsyncIterator[Served]:
+async def page(tmp_path: Path, blank: Path) -> AsyncIterator[Served]:
+    shutil.copy(blank, tmp_path)
     async with serving(tmp_path) as served:
         yield served
 
@@ -336,12 +352,13 @@ async def test_feedback_is_for_what_the_bot_said(page: Served) -> None:
     turn = await page.post()
     reply = await page.core.say(turn, Part("an answer", "answer"), page.web)
     assert (await page.call("POST", "/api/feedback", json={"message": reply, "user": "ada", "value": 1}))[0] == 200
-    for body, expected in (
+    wrong: list[tuple[dict[str, object], int]] = [
         ({"message": reply, "value": 2}, 400),
         ({"message": reply, "value": True}, 400),
         ({"message": turn.message, "value": 1}, 400),
         ({"message": "unknown", "value": 1}, 404),
-    ):
+    ]
+    for body, expected in wrong:
         assert (await page.call("POST", "/api/feedback", json=body))[0] == expected
 
 
@@ -367,7 +384,7 @@ async def test_a_private_channel_is_closed_at_every_address(page: Served) -> Non
     turn = await page.post("the secret", channel="board")
     reply = await page.core.ask_back(turn, page.web, ["a", "b"])
     ben = {"user": "ben"}
-    for method, path, body in (
+    closed: list[tuple[str, str, dict[str, object] | None]] = [
         ("GET", "/api/threads?channel=board", None),
         ("GET", f"/api/threads/{turn.message}", None),
         ("GET", f"/api/threads/{turn.message}/events", None),
@@ -378,13 +395,14 @@ async def test_a_private_channel_is_closed_at_every_address(page: Served) -> Non
         ("POST", f"/api/clarifications/{reply}", {"option": 0, **ben}),
         ("POST", "/api/feedback", {"message": f"r{turn.row}.0", "value": 1, **ben}),
         ("POST", "/api/search", {"query": "secret", "channel": "board", **ben}),
-        ("DELETE", f"/api/messages/{turn.message}", ben),
-    ):
+        ("DELETE", f"/api/messages/{turn.message}", {**ben}),
+    ]
+    for method, path, body in closed:
         status, answer = await page.call(method, path, params=ben if body is None else {}, json=body)
         assert status == 403, path
         assert "secret" not in answer["error"]
-    _, body = await page.call("GET", "/api/channels", params=ben)
-    assert "board" not in [each["channel"] for each in body["channels"]]
+    _, listed = await page.call("GET", "/api/channels", params=ben)
+    assert "board" not in [each["channel"] for each in listed["channels"]]
 
 
 async def test_channels_are_listed_and_set(page: Served) -> None:
@@ -449,6 +467,7 @@ async def a_document(
         link=f"/#/{channel}/t1/m1",
     )
     begun = await page.documents.begin(post, name)
+    assert begun.document is not None
     version = begun.document.key
     sections = [
         Section(1, ("Leave",), "# Leave\n28 days.\n", (Anchor(0, 1, "page 1"),)),

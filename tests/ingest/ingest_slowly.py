@@ -1,4 +1,4 @@
-"""Takes a file in, slowly enough to be killed in the middle. Says when it begins."""
+"""Takes a file in, slowly enough to be killed in the middle. Says how far it is."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ from tests.ingest.fakes import HashEmbedder, upload_of
 
 
 async def main(folder: Path, path: Path) -> None:
-    async with open_database(sqlite_url(folder / "catalog.db")) as database, Converter(FileLimits()) as converter:
+    async with (
+        open_database(sqlite_url(folder / "catalog.db")) as database,
+        Converter(FileLimits(), eager=False) as converter,
+    ):
         store = await LanceStore.open(folder / "knowledge", "passages")
         ingestor = Ingestor(Documents(database), store, HashEmbedder(seconds=0.05), converter, FileLimits())
-        await converter.convert(path, path.name, _ignore)
-        sys.stdout.write("begun\n")
-        sys.stdout.flush()
-        await ingestor.ingest(upload_of(path, "2"), _tell_nobody)
+        await ingestor.ingest(upload_of(path, "2"), _say)
         await store.close()
 
 
-async def _ignore(done: int, total: int) -> None:
-    return None
-
-
-async def _tell_nobody(progress: Progress) -> None:
-    return None
+async def _say(progress: Progress) -> None:
+    sys.stdout.write(f"{progress}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -242,8 +242,8 @@ async def test_a_file_whose_ingestion_is_killed_again_and_again_is_there_once(
     old = await house.take_in(upload_of(path))
     house.write("# New\n\n" + long_text("the new tide", 150))
     upload = upload_of(path, "2")
-    for _ in range(4):
-        await ingest_and_kill(tmp_path, path, after=random.uniform(0.0, 0.6))
+    for _ in range(2):
+        await ingest_and_kill(tmp_path, path, after=random.uniform(0.0, 0.3))
         assert {"old" in text for text in await house.search("tide")} in ({True}, {False})
     verdict = await house.take_in(upload)
     assert (verdict.verdict, verdict.version, verdict.replaces) == ("superseded", 2, 1.0)

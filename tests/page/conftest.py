@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import itertools
-import json
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.page.desk import Desk
+from tests.page.desk import Desk, private_channel
 from tests.scenarios.running import RunningBot
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -45,14 +43,7 @@ def bot(tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]) 
 @pytest.fixture
 def channel(bot: RunningBot) -> str:
     """A channel that Ada and Ben alone can read: what other tests have posted serves no question in it."""
-    name = f"team-{next(_numbers)}"
-    body = json.dumps({"visibility": "private", "members": ["ada", "ben"]}).encode()
-    request = urllib.request.Request(
-        f"{bot.url}/api/channels/{name}?user=ada", body, {"Content-Type": "application/json"}, method="PUT"
-    )
-    with urllib.request.urlopen(request) as response:
-        assert response.status == 200
-    return name
+    return private_channel(bot, f"team-{next(_numbers)}")
 
 
 @pytest.fixture

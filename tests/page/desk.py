@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+import json
+import urllib.request
+from typing import Any
 from urllib.parse import quote
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, FilePayload, Locator, Page, expect
 
+from tests.scenarios.running import RunningBot
 from tests.scenarios.stage import File
 
 REPLY_SECONDS = 30
 
 
-class Window(TypedDict, total=False):
-    viewport: Any
-    color_scheme: Any
-    reduced_motion: Any
-    has_touch: bool
+def private_channel(bot: RunningBot, name: str) -> str:
+    """A channel that Ada and Ben alone can read."""
+    body = json.dumps({"visibility": "private", "members": ["ada", "ben"]}).encode()
+    request = urllib.request.Request(
+        f"{bot.url}/api/channels/{name}?user=ada", body, {"Content-Type": "application/json"}, method="PUT"
+    )
+    with urllib.request.urlopen(request) as response:
+        assert response.status == 200
+    return name
 
 
 class Desk:
@@ -94,14 +101,18 @@ class Visit:
 
     def shares(self, *files: File) -> Locator:
         """Posts files to the channel; the reply with their verdicts."""
+        before = self.page.url
         self.adds(*files)
         self.page.locator("#channel-foot").get_by_role("button", name="Send").click()
+        expect(self.page).not_to_have_url(before)
         return self._reply(0)
 
     def asks(self, question: str) -> Locator:
         """Asks in the channel; the reply."""
+        before = self.page.url
         self.composer.fill(question)
         self.composer.press("Enter")
+        expect(self.page).not_to_have_url(before)
         expect(self.thread.locator(".message.person").first).to_contain_text(question)
         return self._reply(0)
 

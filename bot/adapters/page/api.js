@@ -26,19 +26,26 @@ function trouble(status, text) {
   } catch {
     // not one of ours: a proxy's page, say
   }
-  if (status === 413) return new Trouble("That is too large to be taken. Split the file, or post a smaller one.", status);
+  if (status === 413)
+    return new Trouble("That is too large to be taken. Split the file, or post a smaller one.", status);
   return new Trouble(`That didn’t work (status ${status}). Try again in a moment.`, status);
 }
 
 async function call(method, address, { body, query = {}, key } = {}) {
   const url = new URL(address, location.origin);
-  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== "") url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== "") url.searchParams.set(name, value);
   const headers = {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers["Idempotency-Key"] = key;
   let reply;
   try {
-    reply = await fetch(url, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
+    reply = await fetch(url, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      cache: "no-store",
+    });
   } catch {
     throw new Trouble(OFFLINE);
   }
@@ -61,13 +68,15 @@ export const thread = (id) => get(path("threads", id));
 export const documents = (channel) => get(path("documents"), { channel, scope: "yes" });
 export const section = (document, number, version) => get(path("documents", document, "sections", number), { version });
 
-export const changeChannel = (channel, body) => call("PUT", path("channels", channel), { body, query: { user: user() } });
+export const changeChannel = (channel, body) =>
+  call("PUT", path("channels", channel), { body, query: { user: user() } });
 export const edit = (message, text) =>
   call("PATCH", path("messages", message), { body: { user: user(), text }, query: { user: user() } });
 export const remove = (message) => call("DELETE", path("messages", message), { query: { user: user() } });
 export const decide = (clarification, choice, key) =>
   call("POST", path("clarifications", clarification), { body: { user: user(), ...choice }, key });
-export const feedback = (message, value, key) => call("POST", path("feedback"), { body: { message, user: user(), value }, key });
+export const feedback = (message, value, key) =>
+  call("POST", path("feedback"), { body: { message, user: user(), value }, key });
 
 export async function presentToken(token) {
   const reply = await fetch(path("sign-in"), {
@@ -76,7 +85,8 @@ export async function presentToken(token) {
     body: JSON.stringify({ token }),
   }).catch(() => null);
   if (!reply) throw new Trouble(OFFLINE);
-  if (reply.status === 401 || reply.status === 403) throw new Trouble("That isn’t the token. Ask whoever runs Threadlore for `WEB_TOKEN`.", reply.status);
+  if (reply.status === 401 || reply.status === 403)
+    throw new Trouble("That isn’t the token. Ask whoever runs Threadlore for `WEB_TOKEN`.", reply.status);
   if (!reply.ok) throw trouble(reply.status, await reply.text());
 }
 
@@ -106,9 +116,15 @@ function uploadOnce(form, key, progress, cancelled) {
       if (event.lengthComputable) progress(event.loaded / event.total);
     });
     request.addEventListener("load", () => resolve({ status: request.status, text: request.responseText }));
-    request.addEventListener("abort", () => reject(new Trouble("Stopped. The files are still here; send them when you like.")));
+    request.addEventListener("abort", () =>
+      reject(new Trouble("Stopped. The files are still here; send them when you like.")),
+    );
     request.addEventListener("error", () => {
-      reject(new Trouble("The upload broke off. The files are still here: send again. A file that changed or moved on your disk since has to be chosen anew."));
+      reject(
+        new Trouble(
+          "The upload broke off. The files are still here: send again. A file that changed or moved on your disk since has to be chosen anew.",
+        ),
+      );
     });
     cancelled.addEventListener("abort", () => request.abort(), { once: true });
     request.send(form);

@@ -83,7 +83,7 @@ function threadComposer() {
   });
 }
 
-function posted(id, { message, thread: started }, { text, files }) {
+function posted(id, { message, thread: started }, { text, files, from }) {
   threadOf.set(message, started);
   const own = {
     message,
@@ -98,9 +98,11 @@ function posted(id, { message, thread: started }, { text, files }) {
   if (started === thread.id) {
     thread.add(own);
     thread.changed();
-  } else if (here().channel === id) {
-    thread.sent(message);
-    channel.soon();
+    return;
+  }
+  thread.sent(message);
+  channel.soon();
+  if (location.hash === from) {
     focusNext = !TOUCH.matches;
     go({ channel: id, thread: started });
   }
@@ -224,7 +226,8 @@ function catchUp() {
 addEventListener("hashchange", () => show());
 
 addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.isComposing || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  if (event.key !== "Escape" || event.isComposing || event.defaultPrevented || document.querySelector("dialog[open]"))
+    return;
   if (here().thread) closeThread();
 });
 
@@ -238,7 +241,8 @@ takeDrops({
     const narrow = document.body.dataset.pane === "thread" && !document.getElementById("channel").checkVisibility();
     return here().thread && (narrow || under.closest?.("#thread")) ? threadComposer() : channelComposer();
   },
-  title: (composer) => (composer.target.thread ? "Drop to add to this thread" : `Drop to add to ${titleOf(composer.target.channel)}`),
+  title: (composer) =>
+    composer.target.thread ? "Drop to add to this thread" : `Drop to add to ${titleOf(composer.target.channel)}`,
 });
 
 document.addEventListener("visibilitychange", () => document.hidden || catchUp());

@@ -38,13 +38,28 @@ export class Channel {
   drawBar() {
     const known = this.page.known(this.channel);
     const tab = (view, label) =>
-      el("a", { href: format({ channel: this.channel, view }), class: "tab", "aria-current": this.view === view ? "page" : null }, label);
+      el(
+        "a",
+        {
+          href: format({ channel: this.channel, view }),
+          class: "tab",
+          "aria-current": this.view === view ? "page" : null,
+        },
+        label,
+      );
     const manages = !this.channel.startsWith("@") && known?.manages !== false;
     this.bar.replaceChildren(
       iconButton("back", "Channels", () => this.page.back(), { class: "icon-button only-narrow" }),
       el("h1", { id: "channel-title", tabindex: "-1" }, name(this.page.titleOf(this.channel))),
-      known?.knowledge === false ? el("span", { class: "badge", title: "Files posted here aren’t learnt" }, "no knowledge") : "",
-      el("nav", { class: "tabs push", "aria-label": "Views of the channel" }, tab("threads", "Threads"), tab("documents", "Documents")),
+      known?.knowledge === false
+        ? el("span", { class: "badge", title: "Files posted here aren’t learnt" }, "no knowledge")
+        : "",
+      el(
+        "nav",
+        { class: "tabs push", "aria-label": "Views of the channel" },
+        tab("threads", "Threads"),
+        tab("documents", "Documents"),
+      ),
       manages ? iconButton("gear", "Channel settings", () => this.page.settings(this.channel)) : "",
     );
   }
@@ -58,13 +73,19 @@ export class Channel {
       this.threads = threads.sort((one, other) => (one.last ?? 0) - (other.last ?? 0));
       await this.draw(fresh);
     } catch (trouble) {
-      if (channel === this.channel && this.view === "threads" && (fresh || !this.threads.length)) this.drawTrouble(trouble);
+      if (channel === this.channel && this.view === "threads" && (fresh || !this.threads.length))
+        this.drawTrouble(trouble);
     }
   }
 
   drawTrouble(trouble) {
     this.body.replaceChildren(
-      el("div", { class: "empty", role: "alert" }, el("p", {}, trouble.message), el("button", { type: "button", onclick: () => this.load(true) }, "Try again")),
+      el(
+        "div",
+        { class: "empty", role: "alert" },
+        el("p", {}, trouble.message),
+        el("button", { type: "button", onclick: () => this.load(true) }, "Try again"),
+      ),
     );
   }
 
@@ -96,14 +117,28 @@ export class Channel {
       {},
       el(
         "a",
-        { href: format({ channel: this.channel, thread: thread.thread }), class: `thread-row${unread ? " is-unread" : ""}`, "data-thread": thread.thread },
+        {
+          href: format({ channel: this.channel, thread: thread.thread }),
+          class: `thread-row${unread ? " is-unread" : ""}`,
+          "data-thread": thread.thread,
+        },
         avatar(false, thread.user || "?"),
         el(
           "span",
           { class: "thread-words" },
-          el("span", { class: "thread-meta" }, name(thread.user === user() ? "You" : thread.user, { class: "author" }), time(thread.last, { class: "quiet" })),
+          el(
+            "span",
+            { class: "thread-meta" },
+            name(thread.user === user() ? "You" : thread.user, { class: "author" }),
+            time(thread.last, { class: "quiet" }),
+          ),
           name(thread.text || "Files", { class: "thread-text" }),
-          el("span", { class: "quiet" }, replies ? count(replies, "reply", "replies") : "no reply yet", unread ? el("span", { class: "unread" }, "new") : ""),
+          el(
+            "span",
+            { class: "quiet" },
+            replies ? count(replies, "reply", "replies") : "no reply yet",
+            unread ? el("span", { class: "unread" }, "new") : "",
+          ),
         ),
       ),
     );
@@ -124,7 +159,7 @@ export class Channel {
     const { documents = [] } = await api.documents(channel).catch(() => ({}));
     if (channel !== this.channel || this.view !== "threads") return;
     const read = documents.filter((document) => document.verdict !== "refused").slice(-2);
-    const examples = [...read.map((document) => `Summarise ${document.name}`), "What can you do?"];
+    const examples = [...read.map((document) => `What is in ${document.name}?`), "What can you do?"];
     const alone = channel === direct();
     this.body.replaceChildren(
       el(
@@ -135,14 +170,35 @@ export class Channel {
         el(
           "ol",
           { class: "steps" },
-          el("li", {}, el("strong", {}, "Drop a file"), " anywhere on this page: a handbook, a contract, a spreadsheet."),
-          el("li", {}, el("strong", {}, "Ask a question"), " below. Every statement of the answer links to the place where it stands."),
+          el(
+            "li",
+            {},
+            el("strong", {}, "Drop a file"),
+            " anywhere on this page: a handbook, a contract, a spreadsheet.",
+          ),
+          el(
+            "li",
+            {},
+            el("strong", {}, "Ask a question"),
+            " below. Every statement of the answer links to the place where it stands.",
+          ),
         ),
         el(
           "div",
           { class: "buttons" },
-          el("button", { type: "button", class: "primary", onclick: () => this.page.add() }, icon("attach"), "Add files"),
-          examples.map((text) => el("button", { type: "button", class: "option", onclick: () => this.page.composer().fill(text) }, name(text))),
+          el(
+            "button",
+            { type: "button", class: "primary", onclick: () => this.page.add() },
+            icon("attach"),
+            "Add files",
+          ),
+          examples.map((text) =>
+            el(
+              "button",
+              { type: "button", class: "option", onclick: () => this.page.composer().fill(text) },
+              name(text),
+            ),
+          ),
         ),
         alone ? el("p", { class: "quiet" }, "Only you see this channel and what you post to it.") : null,
       ),
@@ -156,6 +212,9 @@ export class Channel {
 
   soon() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => (this.view === "documents" ? this.page.documents.show(this.channel) : this.load()), 300);
+    this.timer = setTimeout(
+      () => (this.view === "documents" ? this.page.documents.show(this.channel) : this.load()),
+      300,
+    );
   }
 }

@@ -39,7 +39,9 @@ export class Channels {
     const current = this.page.here().channel;
     const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.channel : null;
     const names = new Set([FIRST, ...this.known.keys(), ...(current ? [current] : [])]);
-    const shared = [...names].filter((channel) => !channel.startsWith("@")).sort((one, other) => one.localeCompare(other));
+    const shared = [...names]
+      .filter((channel) => !channel.startsWith("@"))
+      .sort((one, other) => one.localeCompare(other));
     this.element.replaceChildren(
       el(
         "div",
@@ -47,13 +49,20 @@ export class Channels {
         el("h2", {}, "Channels"),
         iconButton("plus", "New channel", () => this.edit()),
       ),
-      el("ul", {}, shared.map((channel) => this.row(channel, current))),
+      el(
+        "ul",
+        {},
+        shared.map((channel) => this.row(channel, current)),
+      ),
       el("div", { class: "section-head" }, el("h2", {}, "Direct")),
       el("ul", {}, this.row(direct(), current)),
       this.trouble ? el("p", { class: "trouble" }, this.trouble) : "",
     );
     const links = [...this.element.querySelectorAll("a")];
-    rove(links, links.find((link) => link.dataset.channel === (focused ?? current)));
+    rove(
+      links,
+      links.find((link) => link.dataset.channel === (focused ?? current)),
+    );
     if (focused) links.find((link) => link.dataset.channel === focused)?.focus();
   }
 
@@ -95,12 +104,27 @@ export class Channels {
   drawIdentity() {
     this.identity.replaceChildren(
       el("span", { class: "quiet" }, "You are"),
-      el("button", { type: "button", class: "plain who", "aria-label": `You are ${user()}. Change your name`, onclick: () => this.rename() }, name(user())),
+      el(
+        "button",
+        {
+          type: "button",
+          class: "plain who",
+          "aria-label": `You are ${user()}. Change your name`,
+          onclick: () => this.rename(),
+        },
+        name(user()),
+      ),
     );
   }
 
   rename() {
-    const input = el("input", { value: user(), "aria-label": "Your name", maxlength: "60", required: true, autocomplete: "nickname" });
+    const input = el("input", {
+      value: user(),
+      "aria-label": "Your name",
+      maxlength: "60",
+      required: true,
+      autocomplete: "nickname",
+    });
     const done = () => {
       this.drawIdentity();
       this.identity.querySelector("button").focus();
@@ -132,10 +156,32 @@ export class Channels {
   edit(channel = "") {
     const known = this.known.get(channel) ?? { visibility: "public", members: [], knowledge: true };
     const closed = known.visibility === "private";
-    const title = el("input", { value: channel, required: true, maxlength: "60", readonly: Boolean(channel), autocomplete: "off", spellcheck: "false" });
-    const members = el("input", { value: (closed && known.members?.length ? known.members : [user()]).join(", "), autocomplete: "off", spellcheck: "false" });
+    const title = el("input", {
+      value: channel,
+      required: true,
+      maxlength: "60",
+      readonly: Boolean(channel),
+      autocomplete: "off",
+      spellcheck: "false",
+    });
+    const members = el("input", {
+      value: (closed && known.members?.length ? known.members : [user()]).join(", "),
+      autocomplete: "off",
+      spellcheck: "false",
+    });
     const visible = (value, label, hint) =>
-      el("label", { class: "choice-row" }, el("input", { type: "radio", name: "visibility", value, checked: (value === "private") === closed, onchange: () => sync() }), el("span", {}, label, el("span", { class: "quiet" }, hint)));
+      el(
+        "label",
+        { class: "choice-row" },
+        el("input", {
+          type: "radio",
+          name: "visibility",
+          value,
+          checked: (value === "private") === closed,
+          onchange: () => sync(),
+        }),
+        el("span", {}, label, el("span", { class: "quiet" }, hint)),
+      );
     const memberField = el("label", { class: "row-field" }, "Members, with commas", members);
     const knowledge = el("input", { type: "checkbox", checked: known.knowledge !== false });
     const trouble = el("p", { class: "trouble", role: "alert", hidden: true });
@@ -144,20 +190,52 @@ export class Channels {
       { method: "dialog", onsubmit: (event) => save(event) },
       el("h2", { id: "channel-dialog-title" }, channel ? `Settings of ${this.titleOf(channel)}` : "New channel"),
       el("label", { class: "row-field" }, "Name", title),
-      el("fieldset", {}, el("legend", {}, "Who reads it"), visible("public", "Everyone", "its documents serve every channel"), visible("private", "Members only", "its documents serve its members’ questions in it")),
+      el(
+        "fieldset",
+        {},
+        el("legend", {}, "Who reads it"),
+        visible("public", "Everyone", "its documents serve every channel"),
+        visible("private", "Members only", "its documents serve its members’ questions in it"),
+      ),
       memberField,
-      el("label", { class: "choice-row" }, knowledge, el("span", {}, "Learn the files posted here", el("span", { class: "quiet" }, "off: no new files are taken, what is known stays"))),
+      el(
+        "label",
+        { class: "choice-row" },
+        knowledge,
+        el(
+          "span",
+          {},
+          "Learn the files posted here",
+          el("span", { class: "quiet" }, "off: no new files are taken, what is known stays"),
+        ),
+      ),
       trouble,
-      el("div", { class: "buttons" }, el("button", { type: "submit", class: "primary" }, channel ? "Save" : "Create"), el("button", { type: "button", onclick: () => dialog.close() }, "Cancel")),
+      el(
+        "div",
+        { class: "buttons" },
+        el("button", { type: "submit", class: "primary" }, channel ? "Save" : "Create"),
+        el("button", { type: "button", onclick: () => dialog.close() }, "Cancel"),
+      ),
     );
-    const dialog = el("dialog", { class: "small", "aria-labelledby": "channel-dialog-title", onclose: () => dialog.remove() }, form);
+    const dialog = el(
+      "dialog",
+      { class: "small", "aria-labelledby": "channel-dialog-title", onclose: () => dialog.remove() },
+      form,
+    );
     const isPrivate = () => form.elements.visibility.value === "private";
     const sync = () => (memberField.hidden = !isPrivate());
     const save = async (event) => {
       event.preventDefault();
       const chosen = title.value.trim().replace(/^#\s*/, "");
-      const people = members.value.split(",").map((person) => person.trim()).filter(Boolean);
-      const body = { visibility: isPrivate() ? "private" : "public", members: isPrivate() ? people : [], knowledge: knowledge.checked };
+      const people = members.value
+        .split(",")
+        .map((person) => person.trim())
+        .filter(Boolean);
+      const body = {
+        visibility: isPrivate() ? "private" : "public",
+        members: isPrivate() ? people : [],
+        knowledge: knowledge.checked,
+      };
       try {
         await api.changeChannel(chosen, body);
       } catch (problem) {
@@ -176,4 +254,3 @@ export class Channels {
     (channel ? members : title).focus();
   }
 }
-

@@ -2,9 +2,12 @@
 
 import * as api from "./api.js";
 import { el, iconButton, name } from "./dom.js";
-import { anchor, markdown } from "./markdown.js";
+import { anchor, markdown, startsBlock } from "./markdown.js";
 import { placeOf } from "./message.js";
 import { markQuote } from "./quote.js";
+
+const WRAPPED = 55; // a line this wide was broken by its width, not by its author
+const WIDE = /[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]/u;
 
 export class CitationPanel {
   constructor() {
@@ -14,7 +17,12 @@ export class CitationPanel {
     this.dialog = el(
       "dialog",
       { class: "panel", id: "citation", "aria-labelledby": "citation-title" },
-      el("header", { class: "bar" }, this.heading, iconButton("close", "Close (Esc)", () => this.dialog.close(), { class: "icon-button push" })),
+      el(
+        "header",
+        { class: "bar" },
+        this.heading,
+        iconButton("close", "Close (Esc)", () => this.dialog.close(), { class: "icon-button push" }),
+      ),
       this.body,
       this.foot,
     );
@@ -46,7 +54,12 @@ export class CitationPanel {
     this.at = at;
     const citation = this.citations[at];
     this.heading.replaceChildren(
-      el("h2", { id: "citation-title" }, el("span", { class: "cite", "aria-hidden": "true" }, String(citation.number)), name(citation.name)),
+      el(
+        "h2",
+        { id: "citation-title" },
+        el("span", { class: "cite", "aria-hidden": "true" }, String(citation.number)),
+        name(citation.name),
+      ),
     );
     this.drawFoot(citation);
     this.load(citation, citation.section, true);
@@ -54,7 +67,15 @@ export class CitationPanel {
 
   drawFoot(citation) {
     const step = (by, picture, label) =>
-      iconButton(picture, label, () => { this.turnTo(this.at + by); this.body.focus(); }, { disabled: !this.citations[this.at + by] });
+      iconButton(
+        picture,
+        label,
+        () => {
+          this.turnTo(this.at + by);
+          this.body.focus();
+        },
+        { disabled: !this.citations[this.at + by] },
+      );
     const many = this.citations.length > 1;
     this.foot.replaceChildren(
       many ? step(-1, "back", "Previous source (←)") : "",
@@ -71,7 +92,8 @@ export class CitationPanel {
       const section = await api.section(citation.document, number, citation.version);
       if (wanted === this.wanted) this.draw(citation, section, number, marked);
     } catch (trouble) {
-      if (wanted === this.wanted) this.body.replaceChildren(el("p", { class: "trouble", role: "alert" }, trouble.message));
+      if (wanted === this.wanted)
+        this.body.replaceChildren(el("p", { class: "trouble", role: "alert" }, trouble.message));
     } finally {
       if (wanted === this.wanted) this.body.removeAttribute("aria-busy");
     }
@@ -83,11 +105,16 @@ export class CitationPanel {
     if (section.deleted) {
       this.body.replaceChildren(
         el("p", { class: "quiet" }, name(where)),
-        el("div", { class: "gone", role: "alert" }, el("strong", {}, "Deleted"), el("p", {}, "This document was deleted since. It answers nothing any more, and its text isn’t kept.")),
+        el(
+          "div",
+          { class: "gone", role: "alert" },
+          el("strong", {}, "Deleted"),
+          el("p", {}, "This document was deleted since. It answers nothing any more, and its text isn’t kept."),
+        ),
       );
       return;
     }
-    const text = el("div", { class: "source-text", dir: "auto" }, markdown(section.text ?? ""));
+    const text = el("div", { class: "source-text", dir: "auto" }, markdown(unwrap(section.text ?? "")));
     const mark = marked ? this.mark(text, section.text ?? "", citation.quote) : null;
     this.body.replaceChildren(
       el("p", { class: "quiet where" }, name(where)),
@@ -113,6 +140,36 @@ export class CitationPanel {
 
   around(citation, number, kind, label) {
     if (number < 1) return "";
-    return el("button", { type: "button", class: `plain around ${kind}`, onclick: () => this.load(citation, number, number === citation.section) }, label);
+    return el(
+      "button",
+      {
+        type: "button",
+        class: `plain around ${kind}`,
+        onclick: () => this.load(citation, number, number === citation.section),
+      },
+      label,
+    );
   }
 }
+
+// A source's paragraphs often come in lines of a fixed width: those are joined, short lines stay as they are.
+export function unwrap(text) {
+  const lines = text.split("\n");
+  let fenced = false;
+  return lines
+    .map((line, at) => {
+      if (/^ {0,3}(```|~~~)/.test(line)) fenced = !fenced;
+      return at + 1 < lines.length ? line.trimEnd() + (fenced ? "\n" : glue(lines, at)) : line;
+    })
+    .join("");
+}
+
+function glue(lines, at) {
+  const line = lines[at].trimEnd();
+  const next = lines[at + 1].trimStart();
+  const stays = !next || /^\s*[#|>]/.test(line) || line.includes("|") || startsBlock(lines, at + 1);
+  if (stays || width(line) < WRAPPED) return "\n";
+  return WIDE.test(line.at(-1)) && WIDE.test(next[0]) ? "" : " ";
+}
+
+const width = (line) => [...line].reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0);

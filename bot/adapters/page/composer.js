@@ -8,7 +8,7 @@ const MOST_FILES = 100;
 const GROWS = CSS.supports("field-sizing", "content");
 
 export class Composer {
-  // `target` is {channel, thread?}; `sent` gets the server's {message, thread} and what was posted.
+  // `target` is {channel, thread?}; `sent` gets the server's {message, thread}, and what was posted, from which place.
   constructor({ place, target, label, placeholder, sent }) {
     Object.assign(this, { place, target, sent, files: [], attempt: null, busy: null });
     this.input = el("textarea", {
@@ -21,11 +21,22 @@ export class Composer {
       onkeydown: (event) => this.key(event),
       onpaste: (event) => this.pasted(event),
     });
-    this.picker = el("input", { type: "file", multiple: true, class: "unseen", tabindex: "-1", "aria-label": "Files to add", onchange: () => this.picked() });
+    this.picker = el("input", {
+      type: "file",
+      multiple: true,
+      class: "unseen",
+      tabindex: "-1",
+      "aria-label": "Files to add",
+      onchange: () => this.picked(),
+    });
     this.staged = el("ul", { class: "staged", "aria-label": "Files to be sent", hidden: true });
     this.progress = el("div", { class: "uploading", hidden: true });
     this.error = el("p", { class: "trouble", role: "alert", hidden: true });
-    this.button = el("button", { type: "submit", class: "send", "aria-label": "Send", title: "Send (Enter)" }, icon("send"));
+    this.button = el(
+      "button",
+      { type: "submit", class: "send", "aria-label": "Send", title: "Send (Enter)" },
+      icon("send"),
+    );
     this.element = el(
       "form",
       { class: "composer", onsubmit: (event) => this.submit(event) },
@@ -92,7 +103,11 @@ export class Composer {
     if (this.busy) return;
     const known = new Set(this.files.map(fingerprint));
     this.files.push(...files.filter((file) => !known.has(fingerprint(file))));
-    this.say(this.files.length > MOST_FILES ? `One post takes ${MOST_FILES} files. The rest was left out: send it after these.` : "");
+    this.say(
+      this.files.length > MOST_FILES
+        ? `One post takes ${MOST_FILES} files. The rest was left out: send it after these.`
+        : "",
+    );
     this.files.length = Math.min(this.files.length, MOST_FILES);
     this.drawStaged();
     this.focus();
@@ -130,14 +145,21 @@ export class Composer {
     const text = this.input.value.trim();
     if (this.busy || !(text || this.files.length)) return;
     const files = [...this.files];
+    const from = location.hash;
     this.busy = new AbortController();
     this.say("");
     this.refresh();
     if (files.length) this.drawProgress(files);
     try {
-      const reply = await send({ ...this.target, text }, files, this.keyFor(text, files), this.advance, this.busy.signal);
+      const reply = await send(
+        { ...this.target, text },
+        files,
+        this.keyFor(text, files),
+        this.advance,
+        this.busy.signal,
+      );
       this.clear();
-      this.sent(reply, { text, files });
+      this.sent(reply, { text, files, from });
     } catch (trouble) {
       if (trouble.status >= 400 && trouble.status < 500) this.attempt = null;
       this.say(trouble.message);
@@ -167,9 +189,14 @@ export class Composer {
     const words = el("span", {}, `Uploading ${count(files.length, "file")}…`);
     this.advance = (share) => {
       meter.value = share;
-      words.textContent = share < 1 ? `Uploading ${count(files.length, "file")}, ${Math.floor(share * 100)} %` : "Uploaded; being taken…";
+      words.textContent =
+        share < 1 ? `Uploading ${count(files.length, "file")}, ${Math.floor(share * 100)} %` : "Uploaded; being taken…";
     };
-    this.progress.replaceChildren(words, meter, el("button", { type: "button", class: "plain", onclick: () => this.busy?.abort() }, "Stop"));
+    this.progress.replaceChildren(
+      words,
+      meter,
+      el("button", { type: "button", class: "plain", onclick: () => this.busy?.abort() }, "Stop"),
+    );
     this.progress.hidden = false;
     this.staged.hidden = true;
   }

@@ -25,7 +25,8 @@ export class Documents {
       const { documents = [] } = await api.documents(channel);
       if (this.channel === channel) this.draw(documents);
     } catch (trouble) {
-      if (this.channel === channel) this.element.replaceChildren(el("p", { class: "trouble", role: "alert" }, trouble.message));
+      if (this.channel === channel)
+        this.element.replaceChildren(el("p", { class: "trouble", role: "alert" }, trouble.message));
     }
   }
 
@@ -45,7 +46,11 @@ export class Documents {
       "div",
       { class: "empty" },
       el("h3", {}, "No documents yet"),
-      el("p", {}, "Drop files anywhere on this page, or choose some. What they say can then be asked for, with the place where it stands."),
+      el(
+        "p",
+        {},
+        "Drop files anywhere on this page, or choose some. What they say can then be asked for, with the place where it stands.",
+      ),
       el("button", { type: "button", class: "primary", onclick: () => this.page.add() }, "Add files"),
     );
   }
@@ -55,7 +60,13 @@ export class Documents {
   }
 
   list(documents) {
-    return documents.length ? el("ul", { class: "document-list" }, documents.map((document) => this.row(document))) : "";
+    return documents.length
+      ? el(
+          "ul",
+          { class: "document-list" },
+          documents.map((document) => this.row(document)),
+        )
+      : "";
   }
 
   borrowed(documents) {
@@ -73,7 +84,11 @@ export class Documents {
     ].filter(Boolean);
     const refused = document.verdict === "refused";
     const slot = el("div", { class: "slot" });
-    const forget = el("button", { type: "button", class: "plain danger-text", onclick: () => this.ask(document, slot, forget) }, "Forget");
+    const forget = el(
+      "button",
+      { type: "button", class: "plain danger-text", onclick: () => this.ask(document, slot, forget) },
+      "Forget",
+    );
     return el(
       "li",
       { class: `document verdict-${document.verdict}` },
@@ -85,7 +100,12 @@ export class Documents {
       ),
       refused && document.reason ? el("p", { class: "reason" }, document.reason) : null,
       el("p", { class: "quiet facts" }, facts.join(" · ")),
-      el("p", { class: "quiet facts" }, this.posted(document), refused ? null : el("span", { class: "document-actions" }, forget)),
+      el(
+        "p",
+        { class: "quiet facts" },
+        this.posted(document),
+        refused ? null : el("span", { class: "document-actions" }, forget),
+      ),
       slot,
     );
   }
@@ -99,10 +119,25 @@ export class Documents {
 
   ask(document, slot, forget) {
     const yes = el("button", { type: "button", class: "danger", onclick: () => this.forget(document, slot) }, "Forget");
-    const no = el("button", { type: "button", onclick: () => { slot.replaceChildren(); forget.focus(); } }, "Keep");
+    const no = el(
+      "button",
+      {
+        type: "button",
+        onclick: () => {
+          slot.replaceChildren();
+          forget.focus();
+        },
+      },
+      "Keep",
+    );
     const question = `Forget ${document.name}? It answers nothing from then on.`;
     slot.replaceChildren(
-      el("div", { class: "confirm", role: "group", "aria-label": question }, el("p", {}, "Forget ", name(document.name), "? It answers nothing from then on."), el("div", { class: "buttons" }, yes, no)),
+      el(
+        "div",
+        { class: "confirm", role: "group", "aria-label": question },
+        el("p", {}, "Forget ", name(document.name), "? It answers nothing from then on."),
+        el("div", { class: "buttons" }, yes, no),
+      ),
     );
     yes.focus();
   }
@@ -114,7 +149,9 @@ export class Documents {
       const { message, thread } = await api.send({ channel, text: `forget ${document.name}` }, [], api.freshKey());
       this.page.expect(message, (reply) => {
         const link = el("a", { href: format({ channel, thread }) }, "See the thread");
-        this.said.replaceChildren(el("p", { class: reply.kind === "error" ? "trouble" : "notice" }, name(reply.text), " ", link));
+        this.said.replaceChildren(
+          el("p", { class: reply.kind === "error" ? "trouble" : "notice" }, name(reply.text), " ", link),
+        );
         this.show(this.channel);
       });
     } catch (trouble) {

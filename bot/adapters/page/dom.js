@@ -46,7 +46,11 @@ export function icon(name) {
 }
 
 export function iconButton(name, label, onclick, attributes = {}) {
-  return el("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...attributes }, icon(name));
+  return el(
+    "button",
+    { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...attributes },
+    icon(name),
+  );
 }
 
 // A name that somebody else chose: its direction and its control characters stay within it.

@@ -7,7 +7,8 @@ export function takeDrops({ target, title }) {
   const veil = document.getElementById("drop");
   const words = document.getElementById("drop-title");
   const hint = document.getElementById("drop-hint");
-  const carriesFiles = (event) => event.dataTransfer?.types.includes("Files") && !document.querySelector("dialog[open]");
+  const carriesFiles = (event) =>
+    event.dataTransfer?.types.includes("Files") && !document.querySelector("dialog[open]");
   let leaving = 0;
 
   addEventListener("dragover", (event) => {

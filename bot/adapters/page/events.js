@@ -8,7 +8,12 @@ export class Events extends EventTarget {
     super();
     this.user = null;
     this.state = "";
-    this.source = globalThis.SharedWorker ? new Shared((news) => this.hear(news), () => this.alone()) : this.own();
+    this.source = globalThis.SharedWorker
+      ? new Shared(
+          (news) => this.hear(news),
+          () => this.alone(),
+        )
+      : this.own();
     addEventListener("pagehide", () => this.source.leave());
     addEventListener("pageshow", (event) => event.persisted && this.source.watch(this.user));
     addEventListener("online", () => this.hurry());

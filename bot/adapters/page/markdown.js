@@ -94,10 +94,21 @@ const table = {
     let end = at + 2;
     while (end < lines.length && lines[end].includes("|")) end += 1;
     const row = (line, tag) =>
-      el("tr", {}, cells(line).map((cell, column) => el(tag, { class: alignments[column] || null }, inline(cell, 0, citation))));
+      el(
+        "tr",
+        {},
+        cells(line).map((cell, column) => el(tag, { class: alignments[column] || null }, inline(cell, 0, citation))),
+      );
     const head = el("thead", {}, row(lines[at], "th"));
-    const body = el("tbody", {}, lines.slice(at + 2, end).map((line) => row(line, "td")));
-    return [el("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" }, el("table", {}, head, body)), end];
+    const body = el(
+      "tbody",
+      {},
+      lines.slice(at + 2, end).map((line) => row(line, "td")),
+    );
+    return [
+      el("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" }, el("table", {}, head, body)),
+      end,
+    ];
   },
 };
 
@@ -194,7 +205,7 @@ const PARAGRAPH = {
 };
 
 const READERS = [fence, heading, rule, quote, table, list];
-const startsBlock = (lines, at) => READERS.some((reader) => reader.starts(lines, at));
+export const startsBlock = (lines, at) => READERS.some((reader) => reader.starts(lines, at));
 
 const MARKS = [
   ["**", "strong"],
@@ -286,7 +297,10 @@ function link(text, at, depth, citation) {
     end += 1;
   }
   if (text[end] !== ")") return null;
-  const node = anchor(text.slice(close + 2, end), inline(text.slice(at + 1, close), depth + 1, () => null));
+  const node = anchor(
+    text.slice(close + 2, end),
+    inline(text.slice(at + 1, close), depth + 1, () => null),
+  );
   return node && [node, end + 1];
 }
 

@@ -27,9 +27,14 @@ export function messageView(message, page) {
     },
     avatar(bot, message.user),
   );
-  const content = el("div", { class: "content" }, head(message, mine, () => element, page));
+  const content = el(
+    "div",
+    { class: "content" },
+    head(message, mine, () => element, page),
+  );
   element.append(content);
-  if (message.deleted) content.append(el("p", { class: "quiet" }, bot ? "This reply was removed." : "This message was deleted."));
+  if (message.deleted)
+    content.append(el("p", { class: "quiet" }, bot ? "This reply was removed." : "This message was deleted."));
   else content.append(...body(message, page));
   return element;
 }
@@ -48,7 +53,11 @@ function body(message, page) {
 export function avatar(bot, who) {
   if (bot) return el("img", { class: "avatar", src: "/static/icon.svg", alt: "", width: "32", height: "32" });
   const hue = [...who].reduce((sum, character) => sum + character.codePointAt(0), 0) % 6;
-  return el("span", { class: `avatar hue-${hue}`, "aria-hidden": "true" }, ([...who.replace(/^@/, "")][0] ?? "?").toUpperCase());
+  return el(
+    "span",
+    { class: `avatar hue-${hue}`, "aria-hidden": "true" },
+    ([...who.replace(/^@/, "")][0] ?? "?").toUpperCase(),
+  );
 }
 
 function head(message, mine, element, page) {
@@ -73,13 +82,18 @@ function head(message, mine, element, page) {
 
 function text(message, page) {
   const known = new Map((message.citations ?? []).map((citation) => [citation.number, citation]));
-  const cite = (number) => known.has(number) && citeButton(known.get(number), () => page.cite(message.citations, number));
+  const cite = (number) =>
+    known.has(number) && citeButton(known.get(number), () => page.cite(message.citations, number));
   return el("div", { class: "text", dir: "auto" }, markdown(message.text, cite));
 }
 
 function citeButton(citation, onclick) {
   const label = `Source ${citation.number}: ${[citation.name, placeOf(citation)].filter(Boolean).join(", ")}`;
-  return el("button", { type: "button", class: "cite", "aria-label": label, title: label, onclick }, String(citation.number));
+  return el(
+    "button",
+    { type: "button", class: "cite", "aria-label": label, title: label, onclick },
+    String(citation.number),
+  );
 }
 
 // While the text is still being written its sources aren't known: the mark stands there, and opens nothing yet.
@@ -133,10 +147,24 @@ function drawProgress(chip, words) {
 const number = (text) => Number(text.replaceAll(",", ""));
 
 function sources(citations, page) {
-  const rows = [...citations].sort((one, other) => one.number - other.number).map((citation) => sourceRow(citation, citations, page));
+  const rows = [...citations]
+    .sort((one, other) => one.number - other.number)
+    .map((citation) => sourceRow(citation, citations, page));
   const list = el("ol", { class: "source-list" }, rows.slice(0, SHOWN_SOURCES));
   const rest = rows.slice(SHOWN_SOURCES);
-  const more = el("button", { type: "button", class: "plain", onclick: () => { list.append(...rest); more.remove(); rest[0].querySelector("button").focus(); } }, `${rest.length} more`);
+  const more = el(
+    "button",
+    {
+      type: "button",
+      class: "plain",
+      onclick: () => {
+        list.append(...rest);
+        more.remove();
+        rest[0].querySelector("button").focus();
+      },
+    },
+    `${rest.length} more`,
+  );
   return el("section", { class: "sources", "aria-label": "Sources" }, list, rest.length ? more : null);
 }
 
@@ -147,12 +175,20 @@ function sourceRow(citation, citations, page) {
     el("span", { class: "cite", "aria-hidden": "true" }, String(citation.number)),
     el("span", { class: "where" }, name(citation.name, { class: "file-name" }), place(citation)),
   );
-  const post = citation.link ? anchor(citation.link, ["post"], { class: "post", title: "The message that it was posted with", "aria-label": `The post of ${citation.name}` }) : null;
+  const post = citation.link
+    ? anchor(citation.link, ["post"], {
+        class: "post",
+        title: "The message that it was posted with",
+        "aria-label": `The post of ${citation.name}`,
+      })
+    : null;
   return el("li", {}, open, post);
 }
 
 function place(citation) {
-  const words = [citation.version > 1 ? `version ${citation.version}` : "", placeOf(citation)].filter(Boolean).join(", ");
+  const words = [citation.version > 1 ? `version ${citation.version}` : "", placeOf(citation)]
+    .filter(Boolean)
+    .join(", ");
   return words ? name(words, { class: "quiet" }) : null;
 }
 
@@ -165,7 +201,8 @@ function rating(message) {
     return button;
   });
   const trouble = el("span", { class: "trouble", role: "alert" });
-  const draw = (value) => buttons.forEach((button) => button.setAttribute("aria-pressed", String(Number(button.dataset.value) === value)));
+  const draw = (value) =>
+    buttons.forEach((button) => button.setAttribute("aria-pressed", String(Number(button.dataset.value) === value)));
   const rate = async (value) => {
     const before = vote(message.message);
     draw(value);
@@ -189,15 +226,22 @@ function choices(message, page) {
   const element = el("div", { class: "choices" });
   const label = card.choice?.text ?? chosen.get(card.id);
   if (label) element.append(choice(card.asker ?? user(), label));
-  else if (card.state === "expired") element.append(el("p", { class: "quiet" }, "Nobody answered in time. Ask again when you like."));
-  else if (card.state === "withdrawn") element.append(el("p", { class: "quiet" }, "The question behind this was changed or deleted."));
+  else if (card.state === "expired")
+    element.append(el("p", { class: "quiet" }, "Nobody answered in time. Ask again when you like."));
+  else if (card.state === "withdrawn")
+    element.append(el("p", { class: "quiet" }, "The question behind this was changed or deleted."));
   else if (message.options?.length) element.append(...offer(message, card.id, page, element));
   else return null;
   return element;
 }
 
 function choice(who, label) {
-  return el("p", { class: "chosen" }, who === user() ? "You chose " : [name(who), " chose "], name(label, { class: "choice-label" }));
+  return el(
+    "p",
+    { class: "chosen" },
+    who === user() ? "You chose " : [name(who), " chose "],
+    name(label, { class: "choice-label" }),
+  );
 }
 
 function offer(message, id, page, element) {
@@ -223,12 +267,18 @@ function offer(message, id, page, element) {
     }
   };
   const said = /\btype it\b/i.test(message.text);
-  const type = said ? null : el("button", { type: "button", class: "plain", onclick: () => page.composer().focus() }, "or just type it");
+  const type = said
+    ? null
+    : el("button", { type: "button", class: "plain", onclick: () => page.composer().focus() }, "or just type it");
   return [el("div", { class: "options", role: "group", "aria-label": "Choices" }, buttons, type ?? ""), trouble];
 }
 
 function startEdit(message, element, page) {
-  const input = el("textarea", { rows: Math.min(8, message.text.split("\n").length + 1), "aria-label": "Edit your message", value: message.text });
+  const input = el("textarea", {
+    rows: Math.min(8, message.text.split("\n").length + 1),
+    "aria-label": "Edit your message",
+    value: message.text,
+  });
   const trouble = el("p", { class: "trouble", role: "alert", hidden: true });
   const finish = (fresh) => {
     element.classList.remove("is-editing");
@@ -260,21 +310,23 @@ function startEdit(message, element, page) {
   });
   if (element.classList.contains("is-editing")) return;
   element.classList.add("is-editing");
-  element.querySelector(".content").append(
-    el(
-      "div",
-      { class: "editor" },
-      input,
-      trouble,
+  element
+    .querySelector(".content")
+    .append(
       el(
         "div",
-        { class: "buttons" },
-        el("button", { type: "button", class: "primary", onclick: save }, "Save"),
-        el("button", { type: "button", onclick: () => finish(false) }, "Cancel"),
-        el("span", { class: "quiet" }, "A changed question is answered anew."),
+        { class: "editor" },
+        input,
+        trouble,
+        el(
+          "div",
+          { class: "buttons" },
+          el("button", { type: "button", class: "primary", onclick: save }, "Save"),
+          el("button", { type: "button", onclick: () => finish(false) }, "Cancel"),
+          el("span", { class: "quiet" }, "A changed question is answered anew."),
+        ),
       ),
-    ),
-  );
+    );
   input.focus();
   input.setSelectionRange(input.value.length, input.value.length);
 }
@@ -296,11 +348,23 @@ function startDelete(message, element, page) {
       trouble.textContent = problem.message;
     }
   };
-  const asked = message.files?.length ? "Delete this message? What its files taught is forgotten, too." : "Delete this message?";
+  const asked = message.files?.length
+    ? "Delete this message? What its files taught is forgotten, too."
+    : "Delete this message?";
   const yes = el("button", { type: "button", class: "danger", onclick: remove }, "Delete");
   const confirm = el(
     "div",
-    { class: "confirm", role: "group", "aria-label": asked, onkeydown: (event) => { if (event.key === "Escape") { event.stopPropagation(); keep(); } } },
+    {
+      class: "confirm",
+      role: "group",
+      "aria-label": asked,
+      onkeydown: (event) => {
+        if (event.key === "Escape") {
+          event.stopPropagation();
+          keep();
+        }
+      },
+    },
     el("p", {}, asked),
     el("div", { class: "buttons" }, yes, el("button", { type: "button", onclick: keep }, "Keep"), trouble),
   );

@@ -11,7 +11,10 @@ function decode(part) {
 }
 
 export function parse(hash) {
-  const [channel = "", second = "", message = ""] = hash.replace(/^#?\/?/, "").split("/").map(decode);
+  const [channel = "", second = "", message = ""] = hash
+    .replace(/^#?\/?/, "")
+    .split("/")
+    .map(decode);
   if (second === DOCUMENTS) return { channel, view: "documents", thread: "", message: "" };
   return { channel, view: "threads", thread: second, message };
 }

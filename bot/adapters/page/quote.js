@@ -4,7 +4,11 @@
 const WRITTEN = /[\p{L}\p{N}]/u;
 const TRAILING = /^[.,;:!?)\]}”"»’'%。，；：！？）」』]+/;
 
-const fold = (text) => [...text.normalize("NFKD")].filter((character) => WRITTEN.test(character)).join("").toLowerCase();
+const fold = (text) =>
+  [...text.normalize("NFKD")]
+    .filter((character) => WRITTEN.test(character))
+    .join("")
+    .toLowerCase();
 
 // Marks the first place of the quote below `root`; returns the first <mark>, or null where the quote isn't found.
 export function markQuote(root, quote) {

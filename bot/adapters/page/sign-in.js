@@ -30,7 +30,13 @@ function ask() {
     };
     const dialog = el(
       "dialog",
-      { class: "small", id: "sign-in", "aria-labelledby": "sign-in-title", oncancel: (event) => event.preventDefault(), onclose: () => dialog.remove() },
+      {
+        class: "small",
+        id: "sign-in",
+        "aria-labelledby": "sign-in-title",
+        oncancel: (event) => event.preventDefault(),
+        onclose: () => dialog.remove(),
+      },
       el(
         "form",
         { onsubmit: submit },

@@ -23,7 +23,11 @@ export class Thread {
     this.bar = document.getElementById("thread-bar");
     this.body = document.getElementById("thread-body");
     this.list = el("div", { class: "messages" });
-    this.newer = el("button", { type: "button", class: "newer", hidden: true, onclick: () => this.toEnd() }, "New reply ↓");
+    this.newer = el(
+      "button",
+      { type: "button", class: "newer", hidden: true, onclick: () => this.toEnd() },
+      "New reply ↓",
+    );
     this.body.addEventListener("scroll", () => this.atEnd() && (this.newer.hidden = true), { passive: true });
   }
 
@@ -50,7 +54,9 @@ export class Thread {
       iconButton("back", "Back to the channel", () => this.page.closeThread(), { class: "icon-button only-narrow" }),
       el("h2", { tabindex: "-1", id: "thread-title" }, "Thread"),
       name(`in ${this.page.titleOf(this.channel)}`, { class: "quiet" }),
-      iconButton("close", "Close the thread (Esc)", () => this.page.closeThread(), { class: "icon-button push only-wide" }),
+      iconButton("close", "Close the thread (Esc)", () => this.page.closeThread(), {
+        class: "icon-button push only-wide",
+      }),
     );
     this.body.replaceChildren(this.list, this.newer);
   }
@@ -66,7 +72,14 @@ export class Thread {
   }
 
   draw404(trouble) {
-    this.list.replaceChildren(el("div", { class: "empty" }, el("p", {}, trouble.message), el("button", { type: "button", onclick: () => this.load() }, "Try again")));
+    this.list.replaceChildren(
+      el(
+        "div",
+        { class: "empty" },
+        el("p", {}, trouble.message),
+        el("button", { type: "button", onclick: () => this.load() }, "Try again"),
+      ),
+    );
   }
 
   // Soon, and once for a burst of news.
@@ -118,6 +131,7 @@ export class Thread {
       element = fresh;
       this.messages.set(message.message, { message, written, element });
     }
+    this.list.querySelector(":scope > .loading")?.remove();
     const place = before ? before.nextSibling : this.list.firstChild;
     if (place !== element) this.list.insertBefore(element, place);
     return element;
@@ -216,7 +230,12 @@ export class Thread {
         "article",
         { class: "message bot is-writing", "aria-label": "Threadlore is writing", "aria-busy": "true" },
         avatar(true),
-        el("div", { class: "content" }, el("header", {}, el("span", { class: "author" }, "Threadlore")), el("div", { class: "text", dir: "auto" })),
+        el(
+          "div",
+          { class: "content" },
+          el("header", {}, el("span", { class: "author" }, "Threadlore")),
+          el("div", { class: "text", dir: "auto" }),
+        ),
       );
       this.writing.set(question, element);
       this.list.append(element);
@@ -247,4 +266,8 @@ export class Thread {
   }
 }
 
-const plain = (text) => text.replace(/\[\d+\]|[*_`#>|]/g, "").replace(/\s+/g, " ").trim();
+const plain = (text) =>
+  text
+    .replace(/\[\d+\]|[*_`#>|]/g, "")
+    .replace(/\s+/g, " ")
+    .trim();

@@ -43,7 +43,9 @@ class EditBody(Body):
 
 
 class DeleteBody(Body):
-    pass
+    """A deletion carries nothing but who asks: what else a client sends along is of no account."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 class ChoiceBody(Body):

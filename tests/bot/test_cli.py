@@ -1,0 +1,385 @@
+"""The command line, against a bot that runs, and without one."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot import printing, terminal
+from bot.cli import VERSION, parser, wrong_usage
+from bot.client import NotDone, Sent
+from bot.printing import Printer
+from tests.scenarios.running import PROJECT, RunningBot
+
+HANDBOOK = (
+    "# Handbook\n\n## Leave\n\nEmployees have 28 days of annual leave.\n\n## Notice\n\nThe notice is four weeks.\n"
+)
+QUESTION = "How many days of annual leave do employees have?"
+SETTINGS = {"QUESTIONS_PER_MINUTE": "1000"}
+
+
+class Shell:
+    """Runs commands on one data directory."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._settings = {"PYTHONPATH": str(PROJECT), "DATA_DIR": str(home / "data"), **SETTINGS}
+
+    def run(self, *arguments: str, said: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "bot", *arguments],
+            cwd=self.home,
+            env={**self._settings, **settings},
+            input=said,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def json(self, *arguments: str, said: str = "", status: int = 0) -> list[Any]:
+        done = self.run(*arguments, "--json", said=said)
+        assert done.returncode == status, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def says(self, *arguments: str) -> str:
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        return done.stdout
+
+    def fails(self, *arguments: str, status: int = 1, **settings: str) -> str:
+        """The reason, in one line."""
+        done = self.run(*arguments, **settings)
+        assert done.returncode == status, done.stdout
+        assert "Traceback" not in done.stderr
+        if status == 1:
+            assert len(done.stderr.splitlines()) == 1, done.stderr
+        return done.stderr
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]) -> Iterator[Shell]:
+    """A shell beside a bot that runs on the same data directory."""
+    home = tmp_path_factory.mktemp("running")
+    bot = RunningBot(home, free_port(), SETTINGS)
+    bot.start()
+    shell = Shell(home)
+    (home / "handbook.md").write_text(HANDBOOK)
+    assert shell.json("add", "handbook.md")[0]["verdict"] == "indexed"
+    yield shell
+    assert bot.stop() == 0, bot.log()
+
+
+# What is written
+
+
+def test_the_version_is_the_projects() -> None:
+    assert tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_help_waits_for_nothing_heavy() -> None:
+    script = "import sys, bot.__main__; sys.exit(bool({'pydantic', 'aiohttp', 'lancedb'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", script], cwd=PROJECT).returncode == 0
+
+
+def test_every_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("run", *terminal.COMMANDS):
+        with pytest.raises(SystemExit) as ended:
+            parser().parse_args([command, "--help"])
+        assert ended.value.code == 0
+        shown = capsys.readouterr().out
+        assert "--workspace" in shown
+        assert "--json" in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "fly",
+        "ask",
+        "search --limit 0",
+        "search --limit x",
+        "docs --text --passages x",
+        "channel x --private --public",
+    ],
+)
+def test_wrong_usage_is_status_2(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(line.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["add", "docs --text", "docs --passages", "channel x --member ann"])
+def test_what_goes_together_is_told(line: str) -> None:
+    assert wrong_usage(parser().parse_args(line.split()))
+
+
+def test_files_of_one_name_in_a_folder_are_told_apart(tmp_path: Path) -> None:
+    for name in ("a/notes.md", "b/notes.md", "notes.md", "b/plan.md", ".git/config", "b/.hidden"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    found = {sent.name for sent in terminal._files([tmp_path])}
+    assert found == {"a - notes.md", "b - notes.md", "notes.md", "plan.md"}
+    with pytest.raises(NotDone, match="no such|no "):
+        list(terminal._files([tmp_path / "nothing"]))
+
+
+def test_twins_are_not_posted_together() -> None:
+    files = [Sent(name, b"x") for name in ("a", "b", "a", "c", "d", "e")]
+    assert [[each.name for each in batch] for batch in terminal._grouped(iter(files), 3)] == [
+        ["a", "b"],
+        ["a", "c", "d"],
+        ["e"],
+    ]
+
+
+def test_a_line_is_a_document(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    path.write_text('{"_id": "d/1", "title": "Wings", "text": "They lift."}\n\n{"_id": 2, "text": "No title."}\n')
+    assert [(each.name, each.content) for each in terminal._lines(path)] == [
+        ("d-1", b"# Wings\n\nThey lift."),
+        ("2", b"No title."),
+    ]
+    for broken in ("{", "[]", '{"_id": "1"}', "7"):
+        path.write_text(broken)
+        with pytest.raises(NotDone, match="line 1"):
+            list(terminal._lines(path))
+
+
+def test_a_document_cannot_steer_the_terminal() -> None:
+    out = io.StringIO()
+    Printer(False, out, io.StringIO()).say("a\x1b]0;owned\x07b\x9bc\n\td")
+    assert out.getvalue() == "a]0;ownedbc\n\td\n"
+
+
+def test_columns_are_aligned() -> None:
+    assert printing.table([("a", "bb"), ("ccc", "d")]) == "a    bb\nccc  d"
+
+
+# With a bot that runs
+
+
+def test_what_is_added_is_found_and_cited(running: Shell) -> None:
+    (turn,) = running.json("ask", QUESTION)
+    assert list(turn) == [
+        "kind",
+        "text",
+        "options",
+        "thread",
+        "citations",
+        "model",
+        "model_calls",
+        "tokens",
+        "seconds",
+        "degraded",
+        "trace",
+    ]
+    assert turn["kind"] == "answer"
+    assert "28 days" in turn["text"]
+    assert turn["tokens"] == {"in": 0, "out": 0}
+    (citation,) = turn["citations"]
+    assert (citation["name"], citation["version"]) == ("handbook.md", 1)
+    assert "28 days" in citation["quote"]
+    shown = running.says("ask", *QUESTION.split())
+    assert "28 days" in shown
+    assert "[1] handbook.md" in shown
+    assert f"http://127.0.0.1:{running_port(running)}/#/general/" in shown
+
+
+def running_port(shell: Shell) -> int:
+    found = json.loads((shell.home / "data" / "run.json").read_text())
+    return int(found["url"].rpartition(":")[2])
+
+
+def test_a_trace_is_shown_where_it_is_asked_for(running: Shell) -> None:
+    (plain,) = running.json("ask", QUESTION)
+    (traced,) = running.json("ask", QUESTION, "--trace")
+    assert plain["trace"] == []
+    assert traced["trace"]
+
+
+def test_a_thread_goes_on(running: Shell) -> None:
+    (first,) = running.json("ask", QUESTION)
+    (second,) = running.json("ask", "thanks", "--thread", first["thread"])
+    assert second["thread"] == first["thread"]
+    assert second["kind"] == "chat"
+
+
+def test_a_clarification_is_asked_and_answered(running: Shell) -> None:
+    for name, days in (("aldgate", 30), ("birchwood", 60), ("corvane", 90)):
+        text = f"# Contract with {name.title()}\n\nThe notice period is {days} days.\n"
+        (running.home / f"contract_{name}.md").write_text(text)
+    names = [f"contract_{name}.md" for name in ("aldgate", "birchwood", "corvane")]
+    assert [each["verdict"] for each in running.json("add", *names, "--channel", "legal")] == ["indexed"] * 3
+    (asked,) = running.json("ask", "What is the notice period in the contract?", "--channel", "legal")
+    assert asked["kind"] == "clarification"
+    assert len(asked["options"]) >= 3
+    labels = [option["label"] for option in asked["options"]]
+    wanted = next(label for label in labels if "birchwood" in label.lower())
+    (answer,) = running.json("ask", wanted, "--channel", "legal", "--thread", asked["thread"])
+    assert answer["kind"] == "answer"
+    assert "60 days" in answer["text"]
+    shown = running.says("ask", "What is the notice period in the contract?", "--channel", "legal")
+    assert f"1. {labels[0]}" in shown
+
+
+def test_questions_are_searched_line_by_line(running: Shell) -> None:
+    found = running.json("search", "--limit", "1", said="annual leave\n\nnotice\n")
+    assert [each["query"] for each in found] == ["annual leave", "notice"]
+    (hit,) = found[0]["hits"]
+    assert list(hit) == ["document", "name", "passage", "page", "place", "score", "text"]
+    assert hit["name"] == "handbook.md"
+    assert running.json("search", "--mode", "keyword", said="zzz\n")[0]["hits"] == []
+
+
+def test_a_verdict_is_shown_for_every_file(running: Shell) -> None:
+    home = running.home
+    (home / "folder").mkdir()
+    (home / "folder" / "plan.md").write_text("# Plan\n\nThe launch is in May.\n")
+    (home / "folder" / "empty.txt").write_text("")
+    found = running.json("add", "folder", status=1)
+    verdicts = {each["name"]: each for each in found}
+    assert list(found[0]) == list(terminal.VERDICT)
+    assert verdicts["plan.md"]["verdict"] == "indexed"
+    assert verdicts["empty.txt"]["verdict"] == "refused"
+    assert verdicts["empty.txt"]["reason"]
+    (again,) = running.json("add", "folder/plan.md")
+    assert again["verdict"] == "unchanged"
+    (home / "folder" / "plan.md").write_text("# Plan\n\nThe launch is in June.\n")
+    (changed,) = running.json("add", "folder/plan.md")
+    assert (changed["verdict"], changed["version"]) == ("superseded", 2)
+    assert "There is no nothing.md" in running.fails("add", "nothing.md")
+
+
+def test_a_corpus_is_added_line_by_line(running: Shell) -> None:
+    lines = [{"_id": f"d{n}", "title": f"Ship {n}", "text": f"Ship {n} has {n + 3} masts."} for n in range(60)]
+    (running.home / "corpus.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = running.json("add", "--jsonl", "corpus.jsonl", "--channel", "ships", "--workspace", "sea")
+    assert [each["name"] for each in found] == [f"d{n}" for n in range(60)]
+    assert {each["verdict"] for each in found} == {"indexed"}
+    (hits,) = running.json("search", "--channel", "ships", "--workspace", "sea", said="How many masts has ship 41?\n")
+    assert hits["hits"][0]["name"] == "d41"
+    assert running.json("docs", "--channel", "ships") != running.json(
+        "docs", "--channel", "ships", "--workspace", "sea"
+    )
+
+
+def test_documents_are_listed_printed_and_forgotten(running: Shell) -> None:
+    (running.home / "rope.md").write_text("# Rope\n\nIt is 77 fathoms long.\n")
+    running.json("add", "rope.md", "--user", "ann")
+    listed = {each["name"]: each for each in running.json("docs")}
+    fields = {"document", "version", "name", "channel", "verdict", "pages", "passages", "posted_by", "posted_at"}
+    assert fields <= set(listed["rope.md"])
+    assert listed["rope.md"]["posted_by"] == "ann"
+    assert "rope.md" in running.says("docs")
+    assert running.says("docs", "rope.md", "--text") == "# Rope\n\nIt is 77 fathoms long.\n"
+    assert "77 fathoms" in running.json("docs", listed["rope.md"]["document"], "--passages")[0]["text"]
+    assert "rope.md is forgotten" in running.says("forget", "rope.md")
+    assert "rope.md" not in running.says("docs")
+    for command in (("docs", "rope.md"), ("docs", "rope.md", "--text"), ("forget", "rope.md")):
+        assert running.fails(*command)
+
+
+def test_a_private_channel_is_for_its_members(running: Shell) -> None:
+    (shown,) = running.json("channel", "#board", "--private", "--member", "ann", "--member", "ben")
+    assert (shown["visibility"], shown["members"]) == ("private", ["ann", "ben"])
+    (running.home / "minutes.md").write_text("# Minutes\n\nThe purchase is called Heron.\n")
+    assert running.json("add", "minutes.md", "--channel", "board", "--user", "ann")[0]["verdict"] == "indexed"
+    question = "What is the purchase called?"
+    assert running.json("ask", question, "--channel", "board", "--user", "ben")[0]["kind"] == "answer"
+    assert running.json("ask", question, "--channel", "@ben", "--user", "ben")[0]["kind"] == "answer"
+    assert running.json("ask", question)[0]["kind"] == "not_found"
+    assert "member" in running.fails("ask", question, "--channel", "board")
+    assert "member" in running.fails("ask", question, "--channel", "@ben")
+    assert "member" in running.fails("docs", "--channel", "board")
+    assert "ann, ben" in running.says("channel", "board", "--user", "ann")
+    assert "not learned" in running.says("channel", "board", "--user", "ann", "--knowledge", "off")
+    assert "no channel" in running.fails("channel", "board")
+
+
+def test_a_backup_is_whole_and_never_overwrites(running: Shell) -> None:
+    assert "backup" in running.says("backup", "backup")
+    assert (running.home / "backup" / "threadlore.sqlite").exists()
+    assert "there already" in running.fails("backup", "backup")
+
+
+def test_the_doctor_names_every_part(running: Shell) -> None:
+    (found,) = running.json("doctor")
+    assert found["ready"]
+    assert set(found["dependencies"].values()) == {"ok"}
+    assert running.says("reembed").endswith("passages embedded\n")
+
+
+def test_a_second_bot_on_the_same_directory_is_refused(running: Shell) -> None:
+    assert "Another bot" in running.fails("run", PORT="0")
+
+
+# Without one
+
+
+def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
+    assert "PORT" in Shell(tmp_path).fails("docs", PORT="eight")
+
+
+def test_an_open_address_needs_a_token(tmp_path: Path) -> None:
+    assert "WEB_TOKEN" in Shell(tmp_path).fails("run", HOST="0.0.0.0", PORT="0")
+
+
+def test_a_command_alone_opens_the_bot_itself(tmp_path: Path) -> None:
+    """Also where `run` would serve an open address; and what stale files say is not believed."""
+    shell = Shell(tmp_path)
+    (tmp_path / "handbook.md").write_text(HANDBOOK)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "run.json").write_text('{"pid": 1, "url": "http://127.0.0.1:1", "token": null}')
+    done = shell.run("add", "handbook.md", HOST="0.0.0.0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("indexed")
+    assert not (tmp_path / "data" / "run.json").exists()
+    (turn,) = shell.json("ask", QUESTION)
+    assert "28 days" in turn["text"]
+
+
+async def test_commands_at_once_share_one_bot(tmp_path: Path) -> None:
+    """The first opens it, the others speak to it, and go on by themselves when it ends."""
+    shell = Shell(tmp_path)
+    answers = await asyncio.gather(*(asyncio.to_thread(shell.json, "ask", "hello") for _ in range(3)))
+    assert [answer[0]["kind"] for answer in answers] == ["chat"] * 3
+
+
+def test_a_reader_that_stops_reading_is_no_trouble(running: Shell) -> None:
+    environment = {**running._settings}
+    command = [sys.executable, "-m", "bot", "docs", "--json"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+
+
+def test_an_interrupt_is_quiet(running: Shell) -> None:
+    command = [sys.executable, "-m", "bot", "search"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=running._settings, stdin=pipe, stdout=pipe, stderr=pipe) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdin.write(b"leave\n")
+        child.stdin.flush()
+        assert child.stdout.readline()
+        os.kill(child.pid, signal.SIGINT)
+        child.stdin.close()
+        assert child.wait(10) == 130
+        assert child.stderr.read() == b""

@@ -1,0 +1,250 @@
+"""Every claim comes to one outcome, in its lane's order, whatever fails on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot import lanes as lanes_module
+from bot.lanes import ANSWERED_ANEW, SOMETHING_WRONG
+from bot.messages import Kind
+from bot.platform import Refused, Why
+from storage.embeddings import BundledEmbedder
+from storage.models import Version
+from tests.agent.library import Library, open_library
+from tests.bot.core import Core, MemoryPlatform, open_core
+
+HOLIDAYS = "Employees have 28 days of paid holiday a year."
+QUESTION = "How many days of paid holiday do employees have?"
+
+
+@pytest.fixture
+async def library(tmp_path: Path, empty_database: Path, embedder: BundledEmbedder) -> AsyncIterator[Library]:
+    shutil.copy(empty_database, tmp_path / "app.sqlite")
+    async with open_library(tmp_path, embedder) as library:
+        await library.add("handbook.md", {"Holidays": HOLIDAYS})
+        yield library
+
+
+@pytest.fixture
+def platform() -> MemoryPlatform:
+    return MemoryPlatform()
+
+
+@pytest.fixture
+async def core(
+    tmp_path: Path, library: Library, embedder: BundledEmbedder, platform: MemoryPlatform
+) -> AsyncIterator[Core]:
+    async with open_core(library, tmp_path, embedder, platform) as core:
+        yield core
+
+
+async def test_a_question_gets_one_answer_however_often_it_is_delivered(core: Core, platform: MemoryPlatform) -> None:
+    first = await core.say(QUESTION, "m1")
+    again = await core.say(QUESTION, "m1")
+    await core.settled("m1")
+    assert (first.new, again.new, again.row) == (True, False, first.row)
+    (reply,) = platform.replies_to("m1")
+    assert reply.kind == "answer" and "28 days" in reply.text and reply.citations[0].quote == HOLIDAYS
+
+
+async def test_questions_of_one_thread_are_answered_in_order(core: Core, platform: MemoryPlatform) -> None:
+    names = [f"m{number}" for number in range(6)]
+    for name in names:
+        await core.say(QUESTION, name)
+    await core.settled(*names)
+    assert [to for to, _ in platform.sent] == names
+
+
+async def test_threads_are_answered_side_by_side(core: Core, platform: MemoryPlatform) -> None:
+    names = [f"m{number}" for number in range(20)]
+    await asyncio.gather(*(core.say(QUESTION, name, thread=name) for name in names))
+    await core.settled(*names)
+    assert sorted(to for to, _ in platform.sent) == sorted(names)
+
+
+async def test_a_send_that_fails_is_made_again(core: Core, platform: MemoryPlatform) -> None:
+    platform.failing = 1
+    await core.say(QUESTION, "m1")
+    await core.settled("m1")
+    assert len(platform.replies_to("m1")) == 1
+
+
+async def test_a_post_whose_answer_was_lost_is_found_and_not_made_again(core: Core, platform: MemoryPlatform) -> None:
+    platform.failing_after_posting = 1
+    await core.say(QUESTION, "m1")
+    await core.settled("m1")
+    assert len(platform.replies_to("m1")) == 1
+    lines = await core.stores.transcript.thread("web", "acme", "t")
+    assert [(line.author, line.reply_to) for line in lines] == [("user", ""), ("bot", "m1")]
+
+
+async def test_what_runs_when_the_bot_ends_is_finished_by_the_next_one(
+    tmp_path: Path, library: Library, embedder: BundledEmbedder, platform: MemoryPlatform
+) -> None:
+    platform.hold = asyncio.Event()
+    async with open_core(library, tmp_path, embedder, platform) as core:
+        await core.say(QUESTION, "m1")
+        await asyncio.wait_for(platform.held.wait(), 20)
+    assert platform.sent == []
+    platform.hold = None
+    async with open_core(library, tmp_path, embedder, platform) as core:
+        await core.settled("m1")
+    assert len(platform.replies_to("m1")) == 1
+
+
+async def test_a_message_that_fails_again_and_again_ends_with_a_plain_error(
+    tmp_path: Path, core: Core, platform: MemoryPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes_module, "POLL_SECONDS", 0.1)
+    shutil.rmtree(tmp_path / "lance")
+    await core.say(QUESTION, "m1")
+    await core.settled("m1")
+    (reply,) = platform.replies_to("m1")
+    assert (reply.kind, reply.text) == ("error", SOMETHING_WRONG)
+
+
+async def test_a_deleted_question_is_not_answered(core: Core, platform: MemoryPlatform) -> None:
+    platform.hold = asyncio.Event()
+    await core.say(QUESTION, "m1")
+    await asyncio.wait_for(platform.held.wait(), 20)
+    await core.say("", "m1", kind=Kind.DELETE)
+    platform.hold.set()
+    await core.settled("m1")
+    assert platform.sent == []
+    assert await core.states("m1") == ["withdrawn", "done"]
+
+
+async def test_an_edit_stops_the_running_answer_and_is_answered_in_its_place(
+    core: Core, platform: MemoryPlatform, library: Library
+) -> None:
+    await library.add("notice.md", {"Notice": "The notice period for contractors is 14 days."})
+    platform.hold = asyncio.Event()
+    await core.say(QUESTION, "m1")
+    await asyncio.wait_for(platform.held.wait(), 20)
+    await core.say("What is the notice period for contractors?", "m1", kind=Kind.EDIT, revision="1")
+    platform.hold.set()
+    await core.settled("m1")
+    (reply,) = platform.replies_to("m1")
+    assert "14 days" in reply.text and "28 days" not in reply.text
+
+
+async def test_an_edit_after_the_answer_is_answered_anew_and_the_old_answer_points_there(
+    core: Core, platform: MemoryPlatform, library: Library
+) -> None:
+    await library.add("notice.md", {"Notice": "The notice period for contractors is 14 days."})
+    await core.say(QUESTION, "m1")
+    await core.settled("m1")
+    await core.say("What is the notice period for contractors?", "m1", kind=Kind.EDIT, revision="1")
+    await core.settled("m1")
+    first, second = platform.replies_to("m1")
+    assert "28 days" in first.text and "14 days" in second.text
+    assert [reply.text for _, reply in platform.revised] == [ANSWERED_ANEW]
+
+
+async def test_an_edit_that_changes_nothing_is_not_answered(core: Core, platform: MemoryPlatform) -> None:
+    await core.say(QUESTION, "m1")
+    await core.settled("m1")
+    await core.say(QUESTION, "m1", kind=Kind.EDIT, revision="1")
+    await core.settled("m1")
+    assert len(platform.replies_to("m1")) == 1
+
+
+async def test_only_its_author_changes_a_message(core: Core) -> None:
+    await core.say(QUESTION, "m1")
+    for kind in (Kind.EDIT, Kind.DELETE):
+        with pytest.raises(Refused) as refused:
+            await core.say("other", "m1", kind=kind, user="mallory", revision="1")
+        assert refused.value.why is Why.NOT_AUTHOR
+
+
+async def test_stop_ends_what_runs_in_its_thread(core: Core, platform: MemoryPlatform) -> None:
+    platform.hold = asyncio.Event()
+    await core.say(QUESTION, "m1")
+    await asyncio.wait_for(platform.held.wait(), 20)
+    await core.say("stop", "m2")
+    platform.hold.set()
+    await core.settled("m1", "m2")
+    assert [(to, reply.kind) for to, reply in platform.sent] == [("m2", "notice")]
+
+
+async def test_a_document_that_is_forgotten_while_an_answer_is_written_is_not_cited(
+    core: Core, platform: MemoryPlatform, library: Library
+) -> None:
+    other = await library.add(
+        "old.md", {"Holidays": "Employees of the old company had 20 days of paid holiday a year."}
+    )
+    version = Version(other.document, other.version)
+    await core.say(QUESTION, "m1")
+    await library.documents.forget(version.document)
+    await core.settled("m1")
+    (reply,) = platform.replies_to("m1")
+    assert all(citation.document != version.document for citation in reply.citations)
+
+
+async def test_a_stalled_worker_posts_nothing_once_its_lease_is_taken(core: Core, platform: MemoryPlatform) -> None:
+    platform.hold = asyncio.Event()
+    await core.say(QUESTION, "m1")
+    await asyncio.wait_for(platform.held.wait(), 20)
+    await core.stores.journal.release_all()
+    taken = await core.stores.journal.lease((Kind.MESSAGE,))
+    assert taken is not None
+    platform.hold.set()
+    await asyncio.sleep(0.5)
+    assert platform.sent == []
+    await core.stores.journal.check(taken)
+
+
+async def test_a_post_with_files_and_a_question_gets_one_reply_with_both(core: Core, platform: MemoryPlatform) -> None:
+    text = b"# Travel\n\nThe daily allowance for trips abroad is 48 euros."
+    await core.say("What is the daily allowance for trips abroad?", "m1", files={"travel.md": text})
+    await core.settled("m1")
+    (reply,) = platform.replies_to("m1")
+    assert reply.files[0].verdict == "indexed" and "48 euros" in reply.text and reply.citations
+    assert platform.files == {}, "the bytes are not kept when they were read"
+
+
+async def test_a_post_that_is_deleted_while_it_is_read_leaves_nothing(core: Core, platform: MemoryPlatform) -> None:
+    platform.hold = asyncio.Event()
+    await core.say("", "m1", files={"travel.md": b"The daily allowance is 48 euros."})
+    await asyncio.wait_for(platform.held.wait(), 20)
+    await core.say("", "m1", kind=Kind.DELETE)
+    platform.hold.set()
+    await core.settled("m1")
+    assert platform.sent == [] and platform.files == {}
+    scope = await core.stores.channels.scope("web", "acme", "general", "ann")
+    assert [each.name for each in await core.stores.documents.visible(scope)] == ["handbook.md"]
+
+
+async def test_threads_that_cite_a_file_hear_of_its_new_version_once(core: Core, platform: MemoryPlatform) -> None:
+    await core.say("", "p1", thread="p1", files={"travel.md": b"The daily allowance for trips is 48 euros."})
+    await core.settled("p1")
+    for name in ("q1", "q2"):
+        await core.say("What is the daily allowance for trips?", name, thread="t1")
+        await core.settled(name)
+    await core.say("", "p2", thread="p2", files={"travel.md": b"The daily allowance for trips is 52 euros."})
+    await core.settled("p2")
+    async with asyncio.timeout(20):
+        while not (notices := [reply.text for _, reply in platform.sent if reply.kind == "notice"]):
+            await asyncio.sleep(0.05)
+    await asyncio.sleep(0.3)
+    assert len(notices) == 1 and "version 2" in notices[0]
+
+
+async def test_too_many_questions_of_one_person_are_refused_and_nothing_is_claimed(
+    tmp_path: Path, library: Library, embedder: BundledEmbedder, platform: MemoryPlatform
+) -> None:
+    async with open_core(library, tmp_path, embedder, platform, pace=2) as core:
+        await core.say(QUESTION, "m1")
+        await core.say(QUESTION, "m2")
+        with pytest.raises(Refused) as refused:
+            await core.say(QUESTION, "m3")
+        assert refused.value.why is Why.TOO_MANY
+        assert not (await core.say(QUESTION, "m2")).new, "a repeat is no further question"
+        await core.say(QUESTION, "m4", user="bo")
+        await core.settled("m1", "m2", "m4")
+    assert await core.states("m3") == []
