@@ -24,8 +24,10 @@ class Before:
 
 
 AUXILIARIES = (
-    "is are was were be am do does did can could will would shall should must may might has have had isn't aren't wasn't "
-    "weren't don't doesn't didn't can't couldn't won't wouldn't ist sind war waren wird werden hat haben kann können muss "
+    "is are was were be am do does did can could will would shall should must may might has have had isn't "
+    "aren't wasn't "
+    "weren't don't doesn't didn't can't couldn't won't wouldn't ist sind war waren wird werden hat haben kann "
+    "können muss "
     "müssen darf dürfen soll sollen gilt gelten gibt"
 ).split()
 PREPOSITIONS = (
@@ -33,15 +35,19 @@ PREPOSITIONS = (
     "für bei mit in im am an auf von vom zu zum zur seit bis unter nach vor"
 ).split()
 _WH = (
-    r"(?:what|which|who|whom|whose|when|where|why|how (?:many|much|long|often|old|far|big|high|large|soon|early|late)|how|"
+    r"(?:what|which|who|whom|whose|when|where|why|how (?:many|much|long|often|old|far|big|high|large|soon|"
+    r"early|late)|how|"
     r"was|welche[rsnm]?|wer|wem|wen|wann|wo|warum|wieso|wie (?:viele?|lange?|oft|alt|hoch)|wieviele?|wie)"
 )
 _AUX = rf"(?:{'|'.join(map(re.escape, AUXILIARIES))})"
 _PREPOSITION = rf"(?:{'|'.join(PREPOSITIONS)})"
 _POLITE = re.compile(
-    r"^(?:(?:please|pls|bitte)[, ]+)?(?:(?:can|could|would) you (?:please )?(?:tell|show|explain|give)(?: to)? (?:me|us)(?: about)?|"
-    r"(?:do|does) (?:you|anyone|anybody|someone) know(?: about)?|(?:i|we)(?:'d| would) like to know(?: about)?|i want to know(?: about)?|"
-    r"(?:tell|show|give) (?:me|us)(?: about)?|(?:i|we) (?:wonder|was wondering)(?: about)?|remind me|please|pls|list|show|find|"
+    r"^(?:(?:please|pls|bitte)[, ]+)?(?:(?:can|could|would) you (?:please )?(?:tell|show|explain|give)(?: to)? "
+    r"(?:me|us)(?: about)?|"
+    r"(?:do|does) (?:you|anyone|anybody|someone) know(?: about)?|(?:i|we)(?:'d| would) like to know(?: about)?|"
+    r"i want to know(?: about)?|"
+    r"(?:tell|show|give) (?:me|us)(?: about)?|(?:i|we) (?:wonder|was wondering)(?: about)?|remind me|please|"
+    r"pls|list|show|find|"
     r"explain|describe|weißt du|kannst du mir sagen|sag mir|zeig mir|bitte)\b[:, ]*",
     re.I,
 )
@@ -50,23 +56,27 @@ _LEAD = re.compile(
     re.I,
 )
 _ABOUT = re.compile(
-    r"^(?:what|how) about\s+|^what of\s+|^(?:is it |is that )?(?:the )?same (?:question |thing )?(?:for|with|in)\s+|^was ist mit\s+|"
+    r"^(?:what|how) about\s+|^what of\s+|^(?:is it |is that )?(?:the )?same (?:question |thing )?(?:for|with|"
+    r"in)\s+|^was ist mit\s+|"
     r"^wie (?:ist|sieht) (?:es|das)(?: aus)? (?:mit|bei|für)\s+|^what if (?:it's|it is)\s+",
     re.I,
 )
 _BARE = re.compile(
-    rf"^(?:(?:since|until|by|from|for|to|in|at|bis|seit|von|mit) )?{_WH}(?: (?:one|ones|not|exactly|so|then|though|is (?:that|this|it)|"
+    rf"^(?:(?:since|until|by|from|for|to|in|at|bis|seit|von|mit) )?{_WH}(?: (?:one|ones|not|exactly|so|then|"
+    rf"though|is (?:that|this|it)|"
     r"was (?:that|this|it)|come|else|genau|denn|nicht))*\s*$",
     re.I,
 )
 _PRONOUN = re.compile(
     r"\b(?:(?P<person>he|she|him|her|his|hers|himself|herself|er|ihm|ihn)|(?P<thing>it|its|they|them|their|theirs|"
-    r"(?:this|that|these|those)(?! (?:is|was|are|were) (?:a|an|the)\b)(?: (?:one|ones|thing|things|document|file|case|person|group))?|"
+    r"(?:this|that|these|those)(?! (?:is|was|are|were) (?:a|an|the)\b)(?: (?:one|ones|thing|things|document|"
+    r"file|case|person|group))?|"
     r"dessen|deren|dies(?:e[rsmn]?)?))\b",
     re.I,
 )
 _EXPLETIVE = re.compile(
-    r"\b(?:is|was|does|would|will) it (?:possible|allowed|true|ok|okay|necessary|required|mandatory|safe|take|correct|better|worth|"
+    r"\b(?:is|was|does|would|will) it (?:possible|allowed|true|ok|okay|necessary|required|mandatory|safe|take|"
+    r"correct|better|worth|"
     r"legal|permitted|matter)\b|\b(?:think|know|say|said|says|means?|believe|sure|so|requires?|ensure|states?) that\b",
     re.I,
 )
@@ -106,11 +116,15 @@ def refers_to_nothing(text: str) -> bool:
 _VAGUE = frozenset(
     term
     for word in (
-        "thing things stuff something anything everything file files document documents text page topic subject tell say says "
-        "explain show describe mean means meaning summarise summarize summary info information detail details about content contents "
-        "know give want need look talk read work works happen happens long much many old big good question answer one ones go "
+        "thing things stuff something anything everything file files document documents text page topic "
+        "subject tell say says "
+        "explain show describe mean means meaning summarise summarize summary info information detail details "
+        "about content contents "
+        "know give want need look talk read work works happen happens long much many old big good question "
+        "answer one ones go "
         "interesting important next "
-        "sag erzähl erklär zeig datei dokument thema ding sache genau wissen mehr steht drin darin dazu darüber bedeutet heißt inhalt "
+        "sag erzähl erklär zeig datei dokument thema ding sache genau wissen mehr steht drin darin dazu "
+        "darüber bedeutet heißt inhalt "
     ).split()
     for term in content_terms(word)
 )
@@ -174,7 +188,8 @@ _STOP = "|".join(PREPOSITIONS + AUXILIARIES)
 
 
 def _replaced_phrase(asked: str, preposition: str, fragment: str) -> str:
-    """Its phrase with the same preposition is replaced; without one, a phrase at its end with a thing of the same form."""
+    """Its phrase with the same preposition is replaced; without one, a phrase at its end with a thing of the "
+    "same form."""
     found = [
         match
         for match in re.finditer(rf"\b{preposition}\s+{_OBJECT.format(stop=_STOP)}", asked, re.I)

@@ -14,6 +14,7 @@ from agent.state import Choice, Json, Pending, Question, State, said_from_json
 from agent.texts import listed, plain, texts_for
 from agent.understanding import Chosen, Understanding, understand, understand_choice
 from storage.models import Hit
+from storage.terms import content_terms
 from storage.transcript import Said
 
 _LONGEST_QUESTION = 600  # characters of one that a model has rewritten
@@ -75,8 +76,18 @@ async def _understood(text: str, said: Sequence[Said], context: Context, account
         return guess  # the safe choice: what is no small talk by its words is looked up
     if reading.kind == "unclear":
         return guess if guess.kind == "open" or await _answerable(guess, context) else _open(text)
-    questions = [question.strip()[:_LONGEST_QUESTION] for question in reading.questions if question.strip()]
-    return Understanding("questions", tuple(dict.fromkeys(questions))[:most], guess.reply) if questions else guess
+    questions = tuple(dict.fromkeys(" ".join(question.split())[:_LONGEST_QUESTION] for question in reading.questions))
+    questions = tuple(question for question in questions if question)[:most]
+    return Understanding("questions", _completed(questions, guess.questions), guess.reply) if questions else guess
+
+
+def _completed(read: Sequence[str], guessed: Sequence[str]) -> tuple[str, ...]:
+    """The questions as a model read them, apart from those that say less than the words themselves, a follow-up
+    completed from the thread."""
+    if len(read) != len(guessed):
+        return tuple(read)
+    pairs = zip(read, guessed, strict=True)
+    return tuple(guess if set(content_terms(each)) < set(content_terms(guess)) else each for each, guess in pairs)
 
 
 async def _answerable(guess: Understanding, context: Context) -> bool:

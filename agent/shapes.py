@@ -28,7 +28,8 @@ _QUESTION_SHAPES: tuple[tuple[Shape, re.Pattern[str]], ...] = (
     (
         Shape.DURATION,
         re.compile(
-            r"\bhow (long|old)\b|\b(notice|probation\w*|trial|retention|warranty|grace) period\b|\bhow many (days|weeks|months|"
+            r"\bhow (long|old)\b|\b(notice|probation\w*|trial|retention|warranty|grace) period\b|\bhow many "
+            r"(days|weeks|months|"
             r"years|hours|minutes|seconds)\b|\bhow much (time|notice)\b|\bwie (lange|alt)\b|\b\w*(frist|dauer)\b"
             r"|\bwie viele (tage|wochen|monate|jahre|stunden)\b|多久|多长时间|期限|几(天|年|个月|小时|周)"
             r"|多少(天|年|个月|小时|周|日|岁)|通知期|试用期|保修期|有效期",
@@ -38,8 +39,10 @@ _QUESTION_SHAPES: tuple[tuple[Shape, re.Pattern[str]], ...] = (
     (
         Shape.MONEY,
         re.compile(
-            r"\bhow much (does|do|did|is|are|was|were|will|would|can|money)\b.*\b(cost|pay|paid|spend|earn|fee|price|charge|budget"
-            r"|worth|salary|rent|claim|expense|allowance)\w*|\b(price|cost|fee|salary|rent|budget|allowance|per diem)s?\b"
+            r"\bhow much (does|do|did|is|are|was|were|will|would|can|money)\b.*\b(cost|pay|paid|spend|earn|fee|"
+            r"price|charge|budget"
+            r"|worth|salary|rent|claim|expense|allowance)\w*|\b(price|cost|fee|salary|rent|budget|allowance|"
+            r"per diem)s?\b"
             r"|\bwas kostet\b|\b(preis|kosten|gehalt|miete|gebühr)\w*|多少钱|价格|费用|租金|工资|预算|补贴",
             re.I,
         ),
@@ -47,8 +50,10 @@ _QUESTION_SHAPES: tuple[tuple[Shape, re.Pattern[str]], ...] = (
     (
         Shape.DATE,
         re.compile(
-            r"\b(when|what (year|date|day|month|time|century|decade)|which (year|date|day|month|century|decade)|since when"
-            r"|deadline|due date)\b|\b(wann|in welchem jahr|seit wann)\b|什么时候|何时|哪(一)?(年|天|日|月|个月)|几(月|号|点)"
+            r"\b(when|what (year|date|day|month|time|century|decade)|which (year|date|day|month|century|"
+            r"decade)|since when"
+            r"|deadline|due date)\b|\b(wann|in welchem jahr|seit wann)\b|什么时候|何时|哪(一)?(年|天|日|月|"
+            r"个月)|几(月|号|点)"
             r"|哪个(年份|世纪|月)|什么时间|多会儿|日期|截止",
             re.I,
         ),
@@ -56,8 +61,10 @@ _QUESTION_SHAPES: tuple[tuple[Shape, re.Pattern[str]], ...] = (
     (
         Shape.NUMBER,
         re.compile(
-            r"\bhow (many|much|far|tall|high|large|big|fast|often|deep|wide|heavy|hot)\b|\bwhat (number|amount|size|population)\b"
-            r"|\bwie (viel|viele|hoch|groß|weit|oft)\b|多少|几(个|次|人|种|名|位|家|所|条|台|分)|多(高|大|远|快|重|深|宽)|上限",
+            r"\bhow (many|much|far|tall|high|large|big|fast|often|deep|wide|heavy|hot)\b|\bwhat (number|amount|"
+            r"size|population)\b"
+            r"|\bwie (viel|viele|hoch|groß|weit|oft)\b|多少|几(个|次|人|种|名|位|家|所|条|台|分)|多(高|大|远|"
+            r"快|重|深|宽)|上限",
             re.I,
         ),
     ),
@@ -83,7 +90,8 @@ _ASKING_WORDS = re.compile(
     r"|\b(?:what|which) (?:kind|type|sort|name|number|amount)s? of\b"
     r"|\b(?:wie|wieviele?) (?:lange?|alt|viele?|oft|weit|hoch|groß|schnell)\b"
     r"|\b(?:please|pls|bitte|tell me|show me|list|explain|describe|do you know|is called|are called|called|named)\b"
-    r"|请问|告诉我|什么时候|什么时间|多长时间|为什么|是什么|什么|多久|多长|多少|何时|何地|哪里|哪儿|哪个|哪些|哪位|哪一?"
+    r"|请问|告诉我|什么时候|什么时间|多长时间|为什么|是什么|什么|多久|多长|多少|何时|何地|哪里|哪儿|哪个|哪些|"
+    r"哪位|哪一?"
     r"|怎么样|怎么|怎样|如何|是否|是谁|谁|几(?=[天年个月日小周次人种名位家所条])|多(?=[大高远快重深宽])",
     re.I,
 )
@@ -95,7 +103,8 @@ def without_asking_words(question: str) -> str:
 
 
 _ENGLISH_NUMBERS = (
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen "
     "nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen half twice"
 ).split()
 _GERMAN_NUMBERS = "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig hundert tausend".split()
@@ -104,7 +113,10 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 _CJK_NUMBER = re.compile(
     r"[零〇一二三四五六七八九十百千万亿两半]+(?=[个次人种名位家所条台分年月日天周岁倍元块成号点小])"
 )
-_UNIT = r"(days?|weeks?|months?|years?|hours?|minutes?|seconds?|decades?|centur(?:y|ies)|tagen?|wochen?|monaten?|jahren?|stunden?|minuten?)"
+_UNIT = (
+    r"(days?|weeks?|months?|years?|hours?|minutes?|seconds?|decades?|centur(?:y|ies)|tagen?|wochen?|"
+    r"monaten?|jahren?|stunden?|minuten?)"
+)
 _DURATION = re.compile(
     rf"(?:\b\d+(?:[.,]\d+)?|\b(?:{'|'.join(_ENGLISH_NUMBERS + _GERMAN_NUMBERS)}|an?|eine?n?))[\s-]*(?:\(\d+\)\s*)?"
     rf"(?:(?:calendar|business|working|full|more|consecutive)\s+)?{_UNIT}\b"
@@ -123,12 +135,14 @@ _DATE = re.compile(
     re.I,
 )
 _MONEY = re.compile(
-    r"[$€£¥]\s?\d|\d\s?(?:€|\$|£|usd|eur|chf|rmb|dollars?|euros?|pounds?|cents?|francs?|z[lł]oty|pln|yen|rupees?|kr|million|billion)\b|\d\s*[万亿]?元|[百千万亿]元",
+    r"[$€£¥]\s?\d|\d\s?(?:€|\$|£|usd|eur|chf|rmb|dollars?|euros?|pounds?|cents?|francs?|z[lł]oty|pln|yen|"
+    r"rupees?|kr|million|billion)\b|\d\s*[万亿]?元|[百千万亿]元",
     re.I,
 )
 _PERCENT = re.compile(r"\d\s?%|\bper ?cent\b|\bprozent\b|百分之|％", re.I)
 _REASON = re.compile(
-    r"\b(because|due to|since|so that|in order to|as a result|caused?|reason|therefore|to avoid|weil|damit|wegen)\b|因为|由于|因此|为了|所以|导致",
+    r"\b(because|due to|since|so that|in order to|as a result|caused?|reason|therefore|to avoid|weil|damit|"
+    r"wegen)\b|因为|由于|因此|为了|所以|导致",
     re.I,
 )
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-ZÄÖÜ][\w’'&-]+(?:\s+(?:of|de|von|van|the|and)?\s*[A-ZÄÖÜ][\w’'&-]+)*")

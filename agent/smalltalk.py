@@ -19,11 +19,16 @@ _TO_WHOM = (
     r"(?:[ ,]+(?:there|all|everyone|everybody|team|folks|bot|threadlore|again|to you(?: all)?|zusammen|ihr|alle))*"
 )
 _MUCH = (
-    r"(?:[ ,]+(?:a lot|a ton|so much|very much|again|everyone|all|bot|threadlore|man|mate|you|for (?:the|your|that|this|all)[\w ]{0,30}|"
-    r"(?:that|this|it) (?:helps?|helped|is all|was (?:helpful|great|it|quick))[\w ]{0,20}|that's (?:all|it|great|perfect|helpful)|"
+    r"(?:[ ,]+(?:a lot|a ton|so much|very much|again|everyone|all|bot|threadlore|man|mate|you|for (?:the|your|"
+    r"that|this|all)[\w ]{0,30}|"
+    r"(?:that|this|it) (?:helps?|helped|is all|was (?:helpful|great|it|quick))[\w ]{0,20}|that's (?:all|it|"
+    r"great|perfect|helpful)|"
     r"in advance|sehr|schön|dir|euch|vielmals|im voraus|für (?:die|deine|eure)[\w ]{0,30}))*"
 )
-_NICE = r"(?:ok(?:ay)?|great|perfect|super|nice|cool|awesome|excellent|wonderful|alright|good|very good|got it|prima|toll|alles klar)"
+_NICE = (
+    r"(?:ok(?:ay)?|great|perfect|super|nice|cool|awesome|excellent|wonderful|alright|good|very good|got it|"
+    r"prima|toll|alles klar)"
+)
 
 _TALKS = (
     _Talk(
@@ -43,43 +48,56 @@ _TALKS = (
     ),
     _Talk(
         _whole(
-            rf"(?:{_NICE}[ ,.!]+)*(?:many thanks|thanks?|thank you|thank u|thx|ty|tysm|cheers|much appreciated|appreciate it){_MUCH}"
+            rf"(?:{_NICE}[ ,.!]+)*(?:many thanks|thanks?|thank you|thank u|thx|ty|tysm|cheers|much appreciated|"
+            rf"appreciate it){_MUCH}"
         ),
         "You're welcome!",
     ),
     _Talk(
-        _whole(rf"(?:{_NICE}[ ,.!]+)*(?:(?:vielen |herzlichen |besten )?dank|danke(?:schön)?|merci){_MUCH}"), "Gern geschehen!"
+        _whole(rf"(?:{_NICE}[ ,.!]+)*(?:(?:vielen |herzlichen |besten )?dank|danke(?:schön)?|merci){_MUCH}"),
+        "Gern geschehen!",
     ),
     _Talk(_whole(r"(?:好的?[，,]?)?(?:谢谢|多谢|感谢|谢了|辛苦了)(?:你|您|大家|啦|了|你的帮助|您的帮助)*"), "不客气！"),
     _Talk(
         _whole(
-            r"help|what (?:can|do) you do(?: for (?:me|us))?|who are you|what are you|how do you work|how does this (?:bot )?work|"
-            r"what can i ask(?: you)?|how (?:can|do) (?:i|we) use (?:you|this|this bot)|what is (?:this bot|threadlore)|"
+            r"help|what (?:can|do) you do(?: for (?:me|us))?|who are you|what are you|how do you work|how does "
+            r"this (?:bot )?work|"
+            r"what can i ask(?: you)?|how (?:can|do) (?:i|we) use (?:you|this|this bot)|what is (?:this bot|"
+            r"threadlore)|"
             r"what are you able to do|how can you help(?: me| us)?|can you help(?: me| us)?"
         ),
-        "I answer questions from the files that were posted here, each statement with its source. Post a file, then ask, for "
-        "example “What is the notice period for contractors?”. Follow-ups in the thread are understood; if several documents "
+        "I answer questions from the files that were posted here, each statement with its source. Post a file, "
+        "then ask, for "
+        "example “What is the notice period for contractors?”. Follow-ups in the thread are understood; if "
+        "several documents "
         "fit, I ask which one you mean.",
     ),
     _Talk(
-        _whole(r"hilfe|was kannst du(?: alles)?|wer bist du|was bist du|wie funktionierst du|was kann ich (?:dich )?fragen"),
-        "Ich beantworte Fragen aus den Dateien, die hier gepostet wurden, jede Aussage mit ihrer Quelle. Poste eine Datei und "
+        _whole(r"hilfe|was kannst du(?: alles)?|wer bist du|was bist du|wie funktionierst du|was kann ich "
+        r"(?:dich )?fragen"),
+        "Ich beantworte Fragen aus den Dateien, die hier gepostet wurden, jede Aussage mit ihrer Quelle. Poste "
+        "eine Datei und "
         "frag, zum Beispiel „Wie lang ist die Kündigungsfrist?“.",
     ),
     _Talk(
-        _whole(r"帮助|你(?:能|会|可以)(?:做|干|帮我做?)?(?:些?什么|啥)|你是谁|你是什么|怎么(?:用|使用)(?:你|这个机器人)?"),
+        _whole(r"帮助|你(?:能|会|可以)(?:做|干|帮我做?)?(?:些?什么|啥)|你是谁|你是什么|怎么(?:用|使用)(?:你|"
+        r"这个机器人)?"),
         "我根据这里发布的文件回答问题，每句话都注明出处。先发布文件，再提问，例如“承包商的通知期是多久？”。",
     ),
-    _Talk(_whole(r"how are you(?: doing)?(?: today)?|how's it going|what's up|sup|wie geht'?s(?: dir)?|wie geht es dir"), "Fine, thank you! What would you like to know?"),
+    _Talk(_whole(r"how are you(?: doing)?(?: today)?|how's it going|what's up|sup|wie geht'?s(?: dir)?|wie "
+    r"geht es dir"), "Fine, thank you! What would you like to know?"),
     _Talk(
-        _whole(r"(?:good ?)?bye(?: bye)?|see you(?: later| soon| tomorrow)?|good night|have a (?:nice|good|great) \w+|tschüss|"
+        _whole(r"(?:good ?)?bye(?: bye)?|see you(?: later| soon| tomorrow)?|good night|have a (?:nice|good|"
+        r"great) \w+|tschüss|"
                r"auf wiedersehen|再见|拜拜|晚安"),
         "Goodbye!",
     ),
     _Talk(
         _whole(
-            rf"{_NICE}(?:[ ,.!]+{_NICE})*|(?:that(?:'s| is)|this is|very) (?:great|perfect|helpful|fine|good|nice|awesome)|well done|"
-            r"good (?:bot|job|work)|(?:i see|understood|makes sense|fair enough|never ?mind|no worries|sorry|lol|haha+|wow)|"
+            rf"{_NICE}(?:[ ,.!]+{_NICE})*|(?:that(?:'s| is)|this is|very) (?:great|perfect|helpful|fine|good|"
+            rf"nice|awesome)|well done|"
+            r"good (?:bot|job|work)|(?:i see|understood|makes sense|fair enough|never ?mind|no worries|sorry|"
+            r"lol|haha+|wow)|"
             r"verstanden|passt|好的?|明白了?|知道了|了解|不错|太好了|棒"
         ),
         "Glad to help. Ask me whenever you need something from the files.",

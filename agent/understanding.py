@@ -121,12 +121,14 @@ _IMPERATIVE = r"(?:list|show|tell|give|explain|describe|summari[sz]e|compare|fin
 _ASKING_AUXILIARY = rf"(?:{'|'.join(map(re.escape, AUXILIARIES))})"
 _AND = re.compile(
     rf"\s*[,;]?\s+(?:and(?: also)?|also|as well as|und(?: auch)?|sowie)\s+(?=(?:{_INTERROGATIVE}\b|"
-    rf"(?:do|does|did|can|could|may|must|should|will|is|are)\s+(?:i|we|you|they|he|she|it|there|the|a|an|our|my)\b|{_IMPERATIVE}\b))"
+    rf"(?:do|does|did|can|could|may|must|should|will|is|are)\s+(?:i|we|you|they|he|she|it|there|the|a|an|our|"
+    rf"my)\b|{_IMPERATIVE}\b))"
     r"|\s*[,;]?\s+(?:and also|und auch)\s+",
     re.I,
 )
 _ASKS = re.compile(
-    rf"^(?:(?:and|also|but|or|then|und|in|for|at|on|by|to|since|from|until|of|with|für|seit|bis)\s+)*(?:{_INTERROGATIVE}\b|"
+    rf"^(?:(?:and|also|but|or|then|und|in|for|at|on|by|to|since|from|until|of|with|für|seit|"
+    rf"bis)\s+)*(?:{_INTERROGATIVE}\b|"
     rf"{_ASKING_AUXILIARY}\s|{_IMPERATIVE}\b)",
     re.I,
 )
@@ -168,7 +170,8 @@ def _introduction(line: str) -> str:
 _NUMBERING = frozenset(
     term
     for term in cut(
-        "question questions thing things answer answers please two three four five few couple several following help need know "
+        "question questions thing things answer answers please two three four five few couple several "
+        "following help need know "
         "want ask tell quick some these fragen frage zwei drei bitte 问题 几个 以下 两个 三个 请回答 请问 2 3 4 5"
     )
 )
@@ -249,12 +252,14 @@ def understand_choice(text: str, option: int | None, options: Sequence[Option], 
 
 
 _FILLER = frozenset(
-    "the a an them one ones option options number no nr please pls take choose pick i want mean meant would like for of that this it's it "
+    "the a an them one ones option options number no nr please pls take choose pick i want mean meant would "
+    "like for of that this it's it "
     "is and or , & + with to document file contract from both just only go let's use yes ok okay der die das den dem "
     "bitte option nummer ich meine nehme und von 选 选择 我 要 想 指 的 是 第 个 份 那 这 和 请 项".split()
 )
 _ALL = re.compile(
-    r"\b(?:all|both|every(?:one)?|each|everything|any|alle[ns]?|beide[ns]?|jede[rsn]?)\b|全部|都要|都|所有|两个都|两者|每个|全要",
+    r"\b(?:all|both|every(?:one)?|each|everything|any|alle[ns]?|beide[ns]?|jede[rsn]?)\b|全部|都要|都|所有|"
+    r"两个都|两者|每个|全要",
     re.I,
 )
 _NOT_ALL = re.compile(r"\b(?:not|none|neither|except|but|nicht|keine[srn]?|außer)\b|不|除了", re.I)
@@ -268,7 +273,8 @@ _ORDINALS = (
 _LAST = ("last", "letzte", "letzten", "letzter", "letztes", "最后", "后")
 _WORDS = re.compile(r"[#]?\d+(?:st|nd|rd|th)?|[^\W\d_]+(?:'[^\W\d_]+)?|[&,+]")
 _CHINESE_CHOICE = re.compile(
-    r"(?:我?(?:要|选|选择|想要|指的是|是)?|选项|方案)*(?:第)?([一二两三四五\d]|最后)一?(?:个|份|项|号|种)?(?:吧|的|文件|合同)*"
+    r"(?:我?(?:要|选|选择|想要|指的是|是)?|选项|方案)*(?:第)?([一二两三四五\d]|最后)一?(?:个|份|项|号|"
+    r"种)?(?:吧|的|文件|合同)*"
 )
 
 

@@ -410,7 +410,7 @@ class Conversation:
 
     async def _learn(self, row: Row) -> Outcome:
         verdict = await self._ingest(row)
-        if verdict.verdict == "superseded":
+        if verdict.replaces_version is not None:
             await self._tell_who_cited(row, verdict)
         return Outcome(record=verdict.model_dump(mode="json"))
 
@@ -456,6 +456,7 @@ class Conversation:
                 message=row.message,
                 attachment=row.revision,
                 link=attachment.link or str(row.payload["link"]),
+                twin=bool(row.payload["twin"]),
             )
             return await self._ingestor.ingest(upload, self._progress_teller(row, attachment.name))
 
@@ -525,6 +526,7 @@ def _file_rows(incoming: Incoming, channel: Channel, new: NewRow) -> list[NewRow
         audience = thread_audience(new.channel, new.thread)
     else:
         return []
+    names = [attachment.name for attachment in incoming.attachments]
     return [
         NewRow(
             platform=new.platform,
@@ -541,6 +543,7 @@ def _file_rows(incoming: Incoming, channel: Channel, new: NewRow) -> list[NewRow
                 "attachment": attachment.model_dump(mode="json"),
                 "audience": audience,
                 "link": incoming.link,
+                "twin": names.count(attachment.name) > 1,
                 "message": {**new.payload, "attachments": [], "text": ""},
             },
         )

@@ -76,12 +76,13 @@ def _fate(verdict: Verdict) -> str:
         return f"not read: {verdict.reason}"
     if verdict.verdict == "unchanged":
         return "already known"
+    if verdict.verdict == "superseded" and verdict.replaces_version is None:
+        return f"version {verdict.version}: {verdict.reason}"
     size = f"{_count(verdict.pages, 'page')}, " if verdict.pages else ""
     ready = f"{size}{_count(verdict.passages, 'passage')}, ready"
     if verdict.verdict == "superseded":
         before = f" of {day(verdict.replaces)}" if verdict.replaces is not None else ""
-        instead = f", replaces version {verdict.replaces_version}{before}" if verdict.replaces_version else ""
-        ready = f"version {verdict.version}{instead}: {ready}"
+        ready = f"version {verdict.version}, replaces version {verdict.replaces_version}{before}: {ready}"
     return f"{ready} ({verdict.reason})" if verdict.reason else ready
 
 

@@ -355,6 +355,15 @@ async def test_a_model_is_told_the_thread_and_its_rewriting_is_searched(
     assert "How much does lunch cost?" in openai.prompt(0) and "11:30" in answer.text
 
 
+async def test_a_follow_up_that_a_model_leaves_incomplete_is_completed(modelled: Asking, openai: FakeOpenAI) -> None:
+    await modelled.library.add("handbook.pdf", [NOTICE, "The notice period for contractors is ten days."])
+    await modelled.library.say("user", QUESTION)
+    await modelled.library.say("bot", "Three months [1].")
+    openai.enqueue({"kind": "questions", "questions": ["And for contractors?"]}, "It is ten days [1].")
+    await modelled.answer("and for contractors?")
+    assert "notice period" in openai.prompt(1).rpartition("Question: ")[2]
+
+
 async def test_options_come_from_the_knowledge_and_the_choice_takes_one_call(
     modelled: Asking, openai: FakeOpenAI, contracts: None
 ) -> None:

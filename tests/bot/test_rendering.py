@@ -92,6 +92,10 @@ def test_no_part_passes_its_limit_and_no_character_is_lost(text: str) -> None:
             ),
             "*a\\_b.md*: version 2, replaces version 1 of 3 March 2026: 2 passages, ready",
         ),
+        (
+            Verdict(name="a.md", verdict="superseded", reason="a later post of it answers", version=2),
+            "*a.md*: version 2: a later post of it answers",
+        ),
     ],
 )
 def test_every_verdict_is_one_line(verdict: Verdict, line: str) -> None:

@@ -18,6 +18,8 @@ QUESTION = "How many days of annual leave do employees have?"
 UNCLEAR = "What's the notice period?"
 NARROW = {"width": 360, "height": 720}
 
+pytestmark = pytest.mark.timeout(240)  # some tests start a bot of their own, on a machine that may be busy
+
 
 @pytest.fixture
 def ada(desk: Desk, channel: str) -> Visit:

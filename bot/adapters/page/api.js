@@ -122,7 +122,8 @@ function uploadOnce(form, key, progress, cancelled) {
     request.addEventListener("error", () => {
       reject(
         new Trouble(
-          "The upload broke off. The files are still here: send again. A file that changed or moved on your disk since has to be chosen anew.",
+          "The upload broke off. The files are still here: send them again. " +
+            "One that changed or moved on your disk since has to be chosen anew.",
         ),
       );
     });
