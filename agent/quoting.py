@@ -42,8 +42,7 @@ def borrowed(passage: Passage) -> int:
 Span = tuple[int, int]
 
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
-_TABLE_RULE = re.compile(r"\s*\|?[\s:|-]*-{2,}[\s:|-]*$")
-_TABLE_ROW = re.compile(r"\s*\|.*\|\s*$")
+_TABLE_ROW = re.compile(r"\s*\|[^\n]*\|\s*\Z")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•·‣▪]|\(?\d{1,3}[.)、]|\(?[a-zA-Z][.)])\s+\S")
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _RULE = re.compile(r"\s*(?:<!--.*-->|[-=_*]{3,})\s*$")
@@ -105,7 +104,8 @@ def _lines(text: str) -> Iterable[Span]:
 
 
 def _is_rule(line: str) -> bool:
-    return bool(_TABLE_RULE.match(line) or _RULE.match(line))
+    marks = line.strip()
+    return ("--" in marks and not marks.strip(" \t:|-")) or _RULE.match(line) is not None
 
 
 def _starts_anew(block: str, line: str) -> bool:

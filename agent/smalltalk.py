@@ -104,6 +104,7 @@ _TALKS = (
     ),
 )  # fmt: skip
 
+_LONGEST = 100  # characters of small talk
 _EDGES = " \t\r\n!.,;:~-…?？！。，、"
 _EMOJI = re.compile(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]|:[a-z0-9_+-]{2,30}:|[:;]-?[)D(P]")
 
@@ -111,6 +112,8 @@ _EMOJI = re.compile(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]|:[a-z0-9_
 def reply_to(text: str) -> str | None:
     """What to say to small talk; None where the message asks something."""
     words = _bare(text)
+    if len(words) > _LONGEST:
+        return None
     if not words:
         return "Yes? Ask me anything about the files posted here."
     return next((talk.reply for talk in _TALKS if talk.pattern.fullmatch(words)), None)

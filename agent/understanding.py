@@ -16,6 +16,7 @@ from storage.terms import content_terms, cut
 from storage.transcript import Said
 
 _REMEMBERED = 16  # messages of the thread that a follow-up may refer to
+_LAST_QUESTIONS = 4  # of a message, that a later one may refer to
 _READ = 1000  # characters of an answer that are looked at for names
 
 
@@ -39,23 +40,30 @@ class Chosen:
 
 
 def understand(text: str, said: Sequence[Said], attached_names: Sequence[str] = (), limit: int = 4) -> Understanding:
-    text = _MENTION.sub(" ", text).strip()
+    text = _clean(text)
     reply = reply_to(text)
     if reply is not None:
         return Understanding("chat", reply=reply)
     text = without_pleasantries(text)
     before = _before(said)
     questions: list[str] = []
-    for part in split_questions(text):
+    parts = split_questions(text)
+    for part in parts[:limit]:
         if _dangling(part, before, attached_names) and not questions:
             return Understanding("open", reply=_question_back(part))
         question = part if attached_names else complete(part, before)
         questions.append(question)
         before = _with_names(Before(question, before.answered if len(questions) == 1 else "", before.names))
-    return Understanding("questions", tuple(questions[:limit]), _remark(len(questions), limit, text))
+    return Understanding("questions", tuple(questions), _remark(len(parts), limit, text))
 
 
 _MENTION = re.compile(r"<[@#!][^>\s]{1,40}>")
+_SPACES = re.compile(r"[^\S\n]+")
+
+
+def _clean(text: str) -> str:
+    """A message without mentions and without runs of spaces."""
+    return _SPACES.sub(" ", _MENTION.sub(" ", text)).strip()
 
 
 def _dangling(part: str, before: Before, attached_names: Sequence[str]) -> bool:
@@ -90,7 +98,7 @@ def _before(said: Sequence[Said]) -> Before:
             answered = entry.text if entry.kind == "answer" else before.answered
             before = _with_names(Before(before.asked, answered, before.names))
         else:
-            before = _with_names(_after(before, _MENTION.sub(" ", entry.text).strip(), clarifying))
+            before = _with_names(_after(before, _clean(entry.text), clarifying))
             clarifying = False
     return before
 
@@ -105,7 +113,7 @@ def _after(before: Before, text: str, clarifying: bool) -> Before:
         return before
     if clarifying and before.asked and not _is_question(text):
         return Before(_joined(before.asked, text), "", before.names)
-    for part in split_questions(without_pleasantries(text)):
+    for part in split_questions(without_pleasantries(text))[-_LAST_QUESTIONS:]:
         before = Before(complete(part, before), "", before.names)
     return before
 
@@ -238,7 +246,7 @@ def _of_conjunction(question: str) -> Iterable[str]:
 def understand_choice(text: str, option: int | None, options: Sequence[Option], question: str) -> Chosen:
     if option is not None and 0 <= option < len(options):
         return Chosen("options", (option,), question)
-    text = without_pleasantries(_MENTION.sub(" ", text).strip())
+    text = without_pleasantries(_clean(text))
     numbered = _numbered(text, len(options))
     if numbered:
         return Chosen("options", numbered, question)

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from bot.cli import parser, wrong_usage
@@ -23,9 +23,9 @@ INTERRUPTED = 130
 log = logging.getLogger("bot")
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     top = parser()
-    arguments = top.parse_args()
+    arguments = top.parse_args(argv)
     if wrong := wrong_usage(arguments):
         top.error(wrong)
     try:
@@ -54,6 +54,8 @@ def _run(arguments: argparse.Namespace) -> int:
         return _complain(f"A setting is wrong. {wrong}")
     except (ClientError, StorageError, NotStarted) as error:
         return _complain(str(error))
+    except BrokenPipeError:
+        raise
     except Exception:  # the boundary: what nobody foresaw is for the log, not for who typed the command
         log.log(logging.ERROR if arguments.command == "run" else logging.DEBUG, "unforeseen", exc_info=True)
         return _complain("Something went wrong that nobody foresaw. With LOG_LEVEL=DEBUG the log on this screen tells.")

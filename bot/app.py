@@ -79,7 +79,7 @@ class Knowledge:
     async def accept_model(self) -> None:
         """Remember that the stored vectors are this model's."""
         mark = (await fingerprint(self.embedder)).tolist()
-        collection = collection_name(self.embedder.model, self.embedder.dimension)
+        collection = collection_name(self.embedder.model)
         await self.facts.put(EMBEDDING, {"collection": collection, "fingerprint": mark})
 
     async def check_model(self) -> None:
@@ -88,7 +88,7 @@ class Knowledge:
         if known is None:
             await self.accept_model()
             return
-        if known["collection"] != collection_name(self.embedder.model, self.embedder.dimension):
+        if known["collection"] != collection_name(self.embedder.model):
             raise EmbeddingChanged(
                 "The embedding model or its settings changed since the documents were read. "
                 "Set EMBEDDING_MODEL back, or run `python -m bot reembed` to embed every passage anew."
@@ -163,7 +163,7 @@ async def _open_knowledge(settings: Settings, directory: DataDir, stores: Stores
     embedder = _embedder(settings)
     stack.push_async_callback(embedder.close)
     facts = Facts(stores.database)
-    collection = collection_name(embedder.model, embedder.dimension)
+    collection = collection_name(embedder.model)
     store = await LanceStore.open(directory.passages, collection, fusion=Fusion(settings.fusion))
     stack.push_async_callback(store.close)
     converter = await stack.enter_async_context(Converter(settings.file_limits))

@@ -139,7 +139,7 @@ class Conversation:
         command = commands.parse(incoming.text)
         if command is not None and command.name == "stop":
             return Received(row, withdrawn=tuple(await self._stores.journal.withdraw_lane(connection, row)))
-        if command is None and incoming.text and not incoming.attachments:
+        if command is None and incoming.text and not incoming.attachments and not _is_among_people(incoming):
             return Received(row, cards=await self._bind(connection, incoming, row))
         return Received(row)
 
@@ -553,9 +553,16 @@ def _file_rows(incoming: Incoming, channel: Channel, new: NewRow) -> list[NewRow
 
 def _asks(incoming: Incoming) -> bool:
     """A post of files alone is never a question; with words it is one where they ask."""
+    if _is_among_people(incoming):
+        return False
     if not incoming.attachments:
         return bool(incoming.text.strip())
     return bool(QUESTION.search(incoming.text.strip()))
+
+
+def _is_among_people(incoming: Incoming) -> bool:
+    """Said to another person, not to the bot, which stays out."""
+    return incoming.mentions_others and not incoming.mentions_bot
 
 
 def _not_taken(incoming: Incoming, verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -20,11 +20,11 @@ SHOWN = 300  # characters of a hit
 
 
 class Printer:
-    def __init__(self, as_json: bool, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> None:
+    def __init__(self, as_json: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
         self.as_json = as_json
-        self._out = _tolerant(out)
-        self._err = _tolerant(err)
-        self.shows_progress = err.isatty()
+        self._out = _tolerant(out or sys.stdout)
+        self._err = _tolerant(err or sys.stderr)
+        self.shows_progress = self._err.isatty()
         self._has_progress = False
 
     def json(self, content: object) -> None:

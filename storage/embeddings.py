@@ -53,11 +53,14 @@ class Embedder(Protocol):
     async def close(self) -> None: ...
 
 
-def collection_name(model: str, dimension: int) -> str:
-    """The name of the collection that holds this model's vectors: two models never share one."""
+def collection_name(model: str) -> str:
+    """The name of the collection that holds this model's vectors: two models never share one.
+
+    The dimension isn't part of it, as an endpoint tells it only with its first answer: the store holds to it.
+    """
     readable = re.sub(r"[^a-z0-9]+", "_", model.lower()).strip("_")[:40]
     unique = hashlib.sha256(model.encode()).hexdigest()[:8]
-    return f"passages_{readable}_{unique}_{dimension}_t{TERMS_VERSION}"
+    return f"passages_{readable}_{unique}_t{TERMS_VERSION}"
 
 
 async def fingerprint(embedder: Embedder) -> Vector:

@@ -78,6 +78,12 @@ class KnowledgeStore(Protocol):
     async def count(self, workspace: str, version: Version) -> int:
         """How many passages of this version are stored."""
 
+    async def forget_vectors(self) -> None:
+        """Drop every vector, of every workspace: those of another model, of any dimension, will be added."""
+
+    async def drop_others(self) -> None:
+        """Drop the collections of other models, with their text, once this one holds everything."""
+
     async def compact(self) -> None:
         """Merge small files and drop what was removed. Safe at any time, quick where there is nothing to do."""
 

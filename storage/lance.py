@@ -166,6 +166,21 @@ class LanceStore:
         where = _in("workspace", [workspace]) & _in("key", [_key(version)])
         return int((await self._read(self._table.query().where(where).select(["number"]))).num_rows)
 
+    async def forget_vectors(self) -> None:
+        async with self._one_writer:
+            if await self._read_dimension():
+                await self._write(functools.partial(self._table.drop_columns, [_VECTOR]))
+                self._dimension = 0
+
+    async def drop_others(self) -> None:
+        with _named_failures():
+            for name in (await self._connection.list_tables(limit=_AT_ONCE)).tables:
+                if name != self._collection:
+                    await self._connection.drop_table(name)
+            for mark in self._path.glob("*.unpurged"):
+                if mark != self._unpurged:
+                    mark.unlink()
+
     async def compact(self) -> None:
         async with self._one_writer:
             unpurged = await asyncio.to_thread(self._unpurged.exists)

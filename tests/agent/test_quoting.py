@@ -33,15 +33,15 @@ def quotes(question: str, *hits: Hit) -> list[str]:
     ("text", "expected"),
     [
         ("One. Two! Three?", ["One.", "Two!", "Three?"]),
-        ("Dr. Smith left at 5 p.m. on Monday. Then he came back.", ["Dr. Smith left at 5 p.m. on Monday.", "Then he came back."]),
-        ("It costs 3.50 euros, e.g. in the U.S. today. Fine.", ["It costs 3.50 euros, e.g. in the U.S. today.", "Fine."]),
+        ("Dr. Smith left at 5 p.m. today. Then he rang.", ["Dr. Smith left at 5 p.m. today.", "Then he rang."]),
+        ("It costs 3.50 euros, e.g. in the U.S. now. Fine.", ["It costs 3.50 euros, e.g. in the U.S. now.", "Fine."]),
         ('He said "No." Then he left.', ['He said "No."', "Then he left."]),
         ("员工享有年假。承包商没有！真的吗？", ["员工享有年假。", "承包商没有！", "真的吗？"]),
         ("यह एक वाक्य है। यह दूसरा है।", ["यह एक वाक्य है।", "यह दूसरा है।"]),
         ("a line that is wrapped because it grew so long that it\nhad to go on. Next.", [
             "a line that is wrapped because it grew so long that it\nhad to go on.", "Next.",
         ]),
-        ("- First item. It goes on.\n- Second item\n  continued", ["- First item. It goes on.", "- Second item\n  continued"]),
+        ("- First item. Go on.\n- Second item\n  goes on", ["- First item. Go on.", "- Second item\n  goes on"]),
         ("1. Open it.\n2. Close it.", ["1. Open it.", "2. Close it."]),
         ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |", ["| a | b |", "| 1 | 2 |", "| 3 | 4 |"]),
         ("# Title\nText here.", ["# Title", "Text here."]),
@@ -75,8 +75,8 @@ def test_a_quote_stands_word_for_word_in_its_passage(question: str, texts: list[
 
 
 LEAVE = hit(
-    "Acme was founded in 1998 in Bremen. Employees get 28 days of paid vacation a year. The canteen is on the ground floor. "
-    "Anna Schmidt runs the company. Contractors must give notice one month ahead."
+    "Acme was founded in 1998 in Bremen. Employees get 28 days of paid vacation a year. "
+    "The canteen is on the ground floor. Anna Schmidt runs the company. Contractors must give notice one month ahead."
 )
 
 
@@ -106,7 +106,9 @@ def test_a_sentence_that_refers_back_comes_with_what_it_refers_to() -> None:
     assert "31 May 2027" in quotes("When does the Meyer lease end?", passage)[0]
 
 
-TABLE = "Amounts in euros:\n\n| Item | Amount | Owner |\n|---|---|---|\n| Travel | 52,000 | Ann |\n| Training | 18,000 | Bob |\n"
+TABLE = (
+    "In euros:\n\n| Item | Amount | Owner |\n|---|---|---|\n| Travel | 52,000 | Ann |\n| Training | 18,000 | Bob |\n"
+)
 
 
 def test_a_row_of_a_table_comes_with_the_table_s_head() -> None:

@@ -98,25 +98,20 @@ class Core:
         thread: str = "t",
         kind: Kind = Kind.MESSAGE,
         user: str = "ann",
-        revision: str = "",
         files: dict[str, bytes] | None = None,
-        clarification: str = "",
-        option: int | None = None,
+        **more: object,
     ) -> Claim:
         self.platform.files |= files or {}
-        incoming = Incoming(
-            kind=kind,
-            where=ThreadRef(platform="web", workspace=WORKSPACE, channel=CHANNEL, thread=thread),
-            message=message,
-            revision=revision,
-            user=user,
-            text=text,
-            sent_at=float(next(self._times)),
-            attachments=tuple(Attachment(name=n, size=len(b), reference=n) for n, b in (files or {}).items()),
-            clarification=clarification,
-            option=option,
-        )
-        return await self.lanes.receive(incoming)
+        said: dict[str, object] = {
+            "kind": kind,
+            "where": ThreadRef(platform="web", workspace=WORKSPACE, channel=CHANNEL, thread=thread),
+            "message": message,
+            "user": user,
+            "text": text,
+            "sent_at": float(next(self._times)),
+            "attachments": [Attachment(name=n, size=len(b), reference=n) for n, b in (files or {}).items()],
+        }
+        return await self.lanes.receive(Incoming.model_validate({**said, **more}))
 
     async def settled(self, *messages: str, seconds: float = 30) -> None:
         """Wait until every claim of these messages has ended."""

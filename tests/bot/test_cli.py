@@ -11,12 +11,15 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot import printing, terminal
+from bot.__main__ import main
 from bot.cli import VERSION, parser, wrong_usage
 from bot.client import NotDone, Sent
 from bot.printing import Printer
@@ -29,23 +32,41 @@ QUESTION = "How many days of annual leave do employees have?"
 SETTINGS = {"QUESTIONS_PER_MINUTE": "1000"}
 
 
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 class Shell:
-    """Runs commands on one data directory."""
+    """Runs commands on one data directory: in this process, or `apart` in one of their own."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self._settings = {"PYTHONPATH": str(PROJECT), "DATA_DIR": str(home / "data"), **SETTINGS}
+        self.settings = {"PYTHONPATH": str(PROJECT), "DATA_DIR": str(home / "data"), **SETTINGS}
 
-    def run(self, *arguments: str, said: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def run(self, *arguments: str, said: str = "") -> Done:
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.chdir(self.home)
+            patch.setattr("sys.stdin", io.StringIO(said))
+            for name, value in self.settings.items():
+                patch.setenv(name, value)
+            status = main(arguments)
+        return Done(status, out.getvalue(), err.getvalue())
+
+    def apart(self, *arguments: str, **settings: str) -> Done:
+        done = subprocess.run(
             [sys.executable, "-m", "bot", *arguments],
             cwd=self.home,
-            env={**self._settings, **settings},
-            input=said,
+            env={**self.settings, **settings},
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
         )
+        return Done(done.returncode, done.stdout, done.stderr)
 
     def json(self, *arguments: str, said: str = "", status: int = 0) -> list[Any]:
         done = self.run(*arguments, "--json", said=said)
@@ -58,13 +79,12 @@ class Shell:
         assert done.stderr == ""
         return done.stdout
 
-    def fails(self, *arguments: str, status: int = 1, **settings: str) -> str:
+    def fails(self, *arguments: str, **settings: str) -> str:
         """The reason, in one line."""
-        done = self.run(*arguments, **settings)
-        assert done.returncode == status, done.stdout
+        done = self.apart(*arguments, **settings) if settings else self.run(*arguments)
+        assert done.returncode == 1, done.stdout
+        assert len(done.stderr.splitlines()) == 1, done.stderr
         assert "Traceback" not in done.stderr
-        if status == 1:
-            assert len(done.stderr.splitlines()) == 1, done.stderr
         return done.stderr
 
 
@@ -344,23 +364,24 @@ def test_a_command_alone_opens_the_bot_itself(tmp_path: Path) -> None:
     (tmp_path / "handbook.md").write_text(HANDBOOK)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "run.json").write_text('{"pid": 1, "url": "http://127.0.0.1:1", "token": null}')
-    done = shell.run("add", "handbook.md", HOST="0.0.0.0")
+    done = shell.apart("add", "handbook.md", HOST="0.0.0.0")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("indexed")
     assert not (tmp_path / "data" / "run.json").exists()
-    (turn,) = shell.json("ask", QUESTION)
+    turn = json.loads(shell.apart("ask", QUESTION, "--json").stdout)
     assert "28 days" in turn["text"]
 
 
 async def test_commands_at_once_share_one_bot(tmp_path: Path) -> None:
     """The first opens it, the others speak to it, and go on by themselves when it ends."""
     shell = Shell(tmp_path)
-    answers = await asyncio.gather(*(asyncio.to_thread(shell.json, "ask", "hello") for _ in range(3)))
-    assert [answer[0]["kind"] for answer in answers] == ["chat"] * 3
+    asked = [asyncio.to_thread(shell.apart, "ask", "hello", "--json") for _ in range(3)]
+    answers = await asyncio.gather(*asked)
+    assert [json.loads(answer.stdout)["kind"] for answer in answers] == ["chat"] * 3
 
 
 def test_a_reader_that_stops_reading_is_no_trouble(running: Shell) -> None:
-    environment = {**running._settings}
+    environment = {**running.settings}
     command = [sys.executable, "-m", "bot", "docs", "--json"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -372,7 +393,7 @@ def test_a_reader_that_stops_reading_is_no_trouble(running: Shell) -> None:
 def test_an_interrupt_is_quiet(running: Shell) -> None:
     command = [sys.executable, "-m", "bot", "search"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=running._settings, stdin=pipe, stdout=pipe, stderr=pipe) as child:
+    with subprocess.Popen(command, env=running.settings, stdin=pipe, stdout=pipe, stderr=pipe) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None

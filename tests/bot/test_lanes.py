@@ -248,3 +248,10 @@ async def test_too_many_questions_of_one_person_are_refused_and_nothing_is_claim
         await core.say(QUESTION, "m4", user="bo")
         await core.settled("m1", "m2", "m4")
     assert await core.states("m3") == []
+
+
+async def test_what_people_say_to_each_other_is_not_answered(core: Core, platform: MemoryPlatform) -> None:
+    await core.say("@bo do you know this?", "m1", mentions_others=True)
+    await core.say("@bo @bot do you know this?", "m2", mentions_others=True, mentions_bot=True)
+    await core.settled("m1", "m2")
+    assert [to for to, _ in platform.sent] == ["m2"]

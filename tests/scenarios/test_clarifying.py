@@ -15,8 +15,9 @@ NOTICE = {"aldgate": "30 days", "birchwood": "six weeks", "corvane": "three mont
 
 def option_for(card: Seen, contract: str) -> str:
     """The button that stands for this contract."""
-    (option,) = [option for option in card.options if contract in option.casefold()]
-    return option
+    found = [option for option in card.options if contract in option.casefold()]
+    assert len(found) == 1, f"{contract} in {card.options}: {card.kind} {card.text}"
+    return found[0]
 
 
 async def test_an_unclear_question_is_asked_back_with_a_button_for_each_candidate(

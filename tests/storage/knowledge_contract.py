@@ -402,6 +402,22 @@ class KnowledgeContract:
         await store.add([entry(passage("notice"), vector(1))])
         assert len(await store.search(ask("notice", vector(1)))) == 1
 
+    async def test_vectors_of_another_model_take_the_place_of_forgotten_ones(self, store: KnowledgeStore) -> None:
+        await store.forget_vectors()
+        both = [passage("notice"), passage("notice of globex", workspace="globex")]
+        await store.add([entry(each, vector(1)) for each in both])
+        await store.forget_vectors()
+        assert await store.vectors("acme", [digest("notice")]) == {}
+        assert await store.search(ask("", vector(1), mode=Mode.DENSE)) == []
+        assert [hit.cosine for hit in await store.search(ask("notice", vector(1)))] == [None]  # still found by words
+        wider = np.eye(1, 2 * DIMENSION, 3, dtype=np.float32)[0]
+        await store.add([entry(each, wider) for each in both])
+        hits = await store.search(ask("", wider, workspace="globex", mode=Mode.DENSE))
+        assert texts(hits) == ["notice of globex"]
+        assert list(await store.vectors("acme", [digest("notice")])) == [digest("notice")]
+        await store.compact()
+        assert await store.count("acme", Version("handbook", 1)) == 1
+
     async def test_compacting_changes_no_answer(self, store: KnowledgeStore) -> None:
         for start in range(1, 200, 20):
             await store.add(

@@ -288,10 +288,15 @@ async def test_another_model_under_the_same_name_is_found_out(
 
 
 def test_no_two_models_share_a_collection() -> None:
-    names = {
-        collection_name(model, dimension)
-        for model in ("text-embedding-3-small", "text_embedding_3_small", "org/model:latest", "模型", "")
-        for dimension in (384, 1536)
-    }
-    assert len(names) == 10
+    models = ("text-embedding-3-small", "text_embedding_3_small", "org/model:latest", "模型", "")
+    names = {collection_name(model) for model in models}
+    assert len(names) == len(models)
     assert all(name.replace("_", "").isalnum() and name.isascii() for name in names)
+
+
+async def test_the_collection_is_the_same_before_and_after_the_endpoint_first_answered(
+    endpoint: EndpointEmbedder,
+) -> None:
+    before = collection_name(endpoint.model)
+    await fingerprint(endpoint)
+    assert collection_name(endpoint.model) == before

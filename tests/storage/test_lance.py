@@ -47,6 +47,18 @@ async def test_collections_of_two_models_stand_side_by_side(tmp_path: Path) -> N
     await new.close()
 
 
+async def test_the_collections_of_other_models_are_dropped_with_their_text(tmp_path: Path) -> None:
+    old, new = [await LanceStore.open(tmp_path, name) for name in ("old", "new")]
+    for store in (old, new):
+        await store.add([entry(passage("notice"), vector(1))])
+    await old.remove("acme", [Version("handbook", 1)])
+    await old.close()
+    await new.drop_others()
+    assert [path.name for path in tmp_path.iterdir()] == ["new.lance"]
+    assert len(await new.search(ask("notice", vector(1)))) == 1
+    await new.close()
+
+
 async def test_vectors_of_another_dimension_are_refused(store: LanceStore) -> None:
     await store.add([entry(passage("notice"), vector(1))])
     other = np.ones(3, dtype=np.float32)
@@ -158,6 +170,9 @@ async def test_beyond_the_exact_rows_an_index_finds_nearly_the_same_within_the_s
     await store.remove("acme", [Version("handbook", 1)])
     await store.compact()
     assert texts(await store.search(ask("", vectors[3], mode=Mode.DENSE, audiences=["channel:3"]))) == ["late"]
+    await store.forget_vectors()
+    await store.compact()
+    assert texts(await store.search(ask("late", audiences=["channel:3"]))) == ["text"]
     await store.close()
 
 

@@ -135,7 +135,7 @@ class Posts:
                 sent_at=self._now(),
                 direct=body.channel.startswith(DIRECT),
                 mentions_bot=bool(mentioned & BOT_NAMES),
-                mentions_others=bool(mentioned - BOT_NAMES),
+                mentions_others=body.text.lstrip().startswith("@") and bool(mentioned - BOT_NAMES),
                 link=link(body.channel, thread, message),
                 model=body.model,
                 digest=digest(body.channel, who.user, body.text, body.thread, body.model, _contents(uploads)),
