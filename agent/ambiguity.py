@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from agent.outcomes import Option
-from agent.quoting import Line, asked_terms, coverage, scored_lines, term_weights, terms_of
+from agent.quoting import Line, asked_terms, coverage, rough_weights, scored_lines, terms_of
 from agent.shapes import Shape, asked_shape, holds, names, numbers
 from storage.models import Hit
 from storage.terms import STOP_WORDS, indexed_text
@@ -37,7 +37,7 @@ class _Fact:
 def ambiguous(question: str, hits: Sequence[Hit], limit: int = 5) -> tuple[Option, ...]:
     """The documents to choose from where several hold the fact and the question doesn't tell them apart, else ()."""
     hits = hits[:_CONSIDERED]
-    weights = term_weights(question, [indexed_text(hit.passage) for hit in hits])
+    weights = rough_weights(question, [indexed_text(hit.passage) for hit in hits])
     fitting = _fitting(weights, hits)
     if len(fitting) < 2:
         return ()

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from agent.ambiguity import ambiguous
-from agent.quoting import coverage, sentences, term_weights, terms_of
+from agent.quoting import coverage, rough_weights, sentences, terms_of
 from agent.shapes import asked_shape, has_ideographs, holds
 from storage.models import Hit
 from storage.terms import indexed_text
@@ -78,7 +78,7 @@ def _coefficients(question: str, signals: Signals) -> _Coefficients:
 
 def signals_of(question: str, hits: Sequence[Hit]) -> Signals | None:
     """None where there is nothing to judge."""
-    weights = term_weights(question, [indexed_text(hit.passage) for hit in hits[:_CANDIDATES]])
+    weights = rough_weights(question, [indexed_text(hit.passage) for hit in hits[:_CANDIDATES]])
     if not hits or not weights:
         return None
     first = hits[:_FIRST]

@@ -164,13 +164,29 @@ _BACKGROUND = 30  # texts that are taken to hold none of the terms: else those o
 
 def term_weights(question: str, texts: Sequence[str]) -> dict[str, float]:
     """The question's terms, weighted by how few of the texts hold them."""
-    count = len(texts) + _BACKGROUND
     found = [terms_of(text) for text in texts]
-    weights = {}
-    for term in asked_terms(question):
-        frequency = sum(term in terms for terms in found)
-        weights[term] = math.log(1 + (count - frequency + 0.5) / (frequency + 0.5))
-    return weights
+    return {
+        term: _rarity(sum(term in terms for terms in found), len(texts))
+        for term in dict.fromkeys(asked_terms(question))
+    }
+
+
+def rough_weights(question: str, texts: Sequence[str]) -> dict[str, float]:
+    """The same for many texts, without cutting each into terms: a term stands where its stem does."""
+    folded = [text.casefold() for text in texts]
+    return {
+        term: _rarity(sum(_stem(term) in text for text in folded), len(texts))
+        for term in dict.fromkeys(asked_terms(question))
+    }
+
+
+def _stem(term: str) -> str:
+    """What all forms of a word have in common: "compan" of "compani", for "company" and "companies"."""
+    return term[:-1] if len(term) > 4 and term[-1] in "ie" else term
+
+
+def _rarity(frequency: int, count: int) -> float:
+    return math.log(1 + (count + _BACKGROUND - frequency + 0.5) / (frequency + 0.5))
 
 
 def asked_terms(question: str) -> list[str]:

@@ -118,7 +118,8 @@ _UNIT = (
     r"monaten?|jahren?|stunden?|minuten?)"
 )
 _DURATION = re.compile(
-    rf"(?:\b\d{1, 9}(?:[.,]\d{1, 9})?|\b(?:{'|'.join(_ENGLISH_NUMBERS + _GERMAN_NUMBERS)}|an?|eine?n?))[\s-]*(?:\(\d+\)\s*)?"
+    rf"(?:\b\d{{1,9}}(?:[.,]\d{{1,9}})?|\b(?:{'|'.join(_ENGLISH_NUMBERS + _GERMAN_NUMBERS)}|an?|eine?n?))"
+    r"[\s-]*(?:\(\d+\)\s*)?"
     rf"(?:(?:calendar|business|working|full|more|consecutive)\s+)?{_UNIT}\b"
     r"|(?:\d{1,9}|[一二三四五六七八九十百两半]+)\s*(?:个)?(?:工作日|月|天|年|周|小时|分钟|日|星期|岁|秒)",
     re.I,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agent.outcomes import Citation, Emit, Token
 from agent.prompts import NOT_FOUND
-from agent.quoting import Quote, quote, sentences, support
+from agent.quoting import Quote, borrowed, quote, sentences, support
 from agent.state import Evidence, Finding, hit_of, section_of
 from agent.texts import Texts, listed, plain
 from storage.models import Hit
@@ -36,7 +36,7 @@ class Source:
 
     def citation(self, number: int, quoted: Quote) -> Citation:
         passage = self.hit.passage
-        offset = passage.start + quoted.start
+        offset = quoted.offset
         return Citation(
             number=number,
             document=passage.document,
@@ -166,7 +166,10 @@ def _quotes(finding: Finding, hits: Sequence[Hit]) -> list[Quote]:
 
 def _best_quote(statement: str, hit: Hit) -> Quote:
     best = quote(statement, [hit], 1)
-    return best[0] if best else Quote(hit, hit.passage.text, 0, len(hit.passage.text))
+    if best:
+        return best[0]
+    start, end = borrowed(hit.passage), len(hit.passage.text)
+    return Quote(hit, hit.passage.text[start:], start, end)
 
 
 def _as_quotation(text: str, number: int) -> str:

@@ -1,7 +1,8 @@
 """Whether the bot asks back when it should, and only then: `python -m bench.ambiguity`.
 
 The cases in `ambiguity.jsonl` are small collections of documents, each with a question and the documents between which
-it doesn't decide, none where it does. Those that are `held` were not looked at while the rules were made.
+it doesn't decide, none where it does. Those that are `held` were written after the rules, which were not changed
+for them: to change a rule for one of them, give up its mark.
 """
 
 from __future__ import annotations

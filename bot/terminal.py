@@ -7,24 +7,20 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-from bot import printing
+from bot import gather, printing
 from bot.client import Client, ClientError, Endpoint, Json, NotDone, Sent, Who
 from bot.datadir import DataDir
 from bot.printing import Printer
 from bot.settings import Settings
 from storage.errors import DataDirInUse
 
-STARTING_SECONDS = 20.0  # that another bot may need until it can be reached
+STARTING_SECONDS = 60.0  # that another bot may need until it can be reached
 LOOK_SECONDS = 0.2
-FILES_IN_POST = 10
-LINES_IN_POST = 50
-BYTES_IN_POST = 64 * 1024 * 1024
 POSTS_AT_ONCE = 3
 VERDICT = ("name", "verdict", "reason", "document", "version", "sections", "passages", "pages", "seconds")
 CITATION = ("number", "document", "version", "name", "page", "place", "quote", "link")
@@ -142,7 +138,7 @@ async def add(terminal: Terminal) -> bool:
     posts: list[asyncio.Task[list[Json]]] = []
     try:
         async with _progress(terminal):
-            for batch in _batches(terminal):
+            for batch in gather.batches(terminal.arguments.paths, terminal.arguments.jsonl):
                 posts.append(asyncio.create_task(_post(terminal.client, batch)))
                 while len(posts) >= POSTS_AT_ONCE:
                     is_done &= _show_verdicts(terminal.printer, await posts.pop(0))
@@ -153,76 +149,6 @@ async def add(terminal: Terminal) -> bool:
             post.cancel()
         await asyncio.gather(*posts, return_exceptions=True)
     return is_done
-
-
-def _batches(terminal: Terminal) -> Iterator[list[Sent]]:
-    """What is to be posted, as many files to a post as are read well, none of them twins by name."""
-    arguments = terminal.arguments
-    yield from _grouped(_files(arguments.paths), FILES_IN_POST)
-    if arguments.jsonl is not None:
-        yield from _grouped(_lines(arguments.jsonl), LINES_IN_POST)
-
-
-def _grouped(files: Iterator[Sent], most: int) -> Iterator[list[Sent]]:
-    batch: list[Sent] = []
-    names: set[str] = set()
-    size = 0
-    for file in files:
-        bytes_ = len(file.content) if isinstance(file.content, bytes) else file.content.stat().st_size
-        if batch and (len(batch) == most or file.name in names or size + bytes_ > BYTES_IN_POST):
-            yield batch
-            batch, names, size = [], set(), 0
-        batch.append(file)
-        names.add(file.name)
-        size += bytes_
-    if batch:
-        yield batch
-
-
-def _files(paths: Sequence[Path]) -> Iterator[Sent]:
-    """The files, and what lies in the folders but for what is hidden. Of several with one name, those that lie deeper
-    are told apart by their folders: they are different documents."""
-    found: list[tuple[Path, Path]] = []
-    for path in paths:
-        if not path.exists():
-            raise NotDone(404, f"There is no {path}. Nothing was added.")
-        found += [(path, each) for each in _within(path)] if path.is_dir() else [(path.parent, path)]
-    if paths and not found:
-        raise NotDone(404, "There is no file in there.")
-    names = [path.name for _, path in found]
-    for folder, path in found:
-        inner = path.relative_to(folder)
-        is_twin = names.count(path.name) > 1 and len(inner.parts) > 1
-        yield Sent(" - ".join(inner.parts) if is_twin else path.name, path)
-
-
-def _within(folder: Path) -> list[Path]:
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )
-
-
-def _lines(path: Path) -> Iterator[Sent]:
-    """A document for each line of a JSON-lines file, read as they are posted."""
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield _document(line, f"{path}, line {number}")
-    except OSError as error:
-        raise NotDone(404, f"{path} can't be read: {error.strerror}.") from None
-
-
-def _document(line: bytes, where: str) -> Sent:
-    try:
-        entry = json.loads(line)
-        name, title, text = str(entry["_id"]), entry.get("title") or "", entry["text"]
-        content = f"# {title}\n\n{text}" if title else str(text)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise NotDone(400, f'{where} is no {{"_id", "title", "text"}} object in JSON.') from None
-    return Sent(name.replace("/", "-").replace("\\", "-"), content.encode("utf-8", "replace"))
 
 
 async def _post(client: Client, batch: Sequence[Sent]) -> list[Json]:

@@ -70,7 +70,7 @@ _INDICES: dict[str, FTS | BTree | Bitmap] = {
     "audience": Bitmap(),
 }
 _VECTOR_INDEX = IvfFlat(distance_type="cosine")
-_PROBES = 32
+_PROBES = 32  # partitions, of 8,192 rows each
 
 _ATTEMPTS = 5
 _MOST_TERMS = 400  # of one question
@@ -82,11 +82,12 @@ _OLD = timedelta(milliseconds=1)
 class LanceStore:
     """One collection: a table in the directory `path`. Serves one process.
 
-    `exact_rows`: up to so many rows every vector is compared; beyond, `compact` builds an index for them.
+    `exact_rows`: up to so many rows the vectors are read for each search; beyond, they are partitioned and kept in
+    memory. Both compare every vector, up to a quarter of a million rows; then the nearest partitions.
     """
 
     def __init__(
-        self, path: Path, collection: str, *, fusion: Fusion = Fusion.RELATIVE, exact_rows: int = 20_000
+        self, path: Path, collection: str, *, fusion: Fusion = Fusion.RELATIVE, exact_rows: int = 1_000
     ) -> None:
         self._path = path
         self._collection = collection
@@ -98,7 +99,7 @@ class LanceStore:
 
     @classmethod
     async def open(
-        cls, path: Path, collection: str, *, fusion: Fusion = Fusion.RELATIVE, exact_rows: int = 20_000
+        cls, path: Path, collection: str, *, fusion: Fusion = Fusion.RELATIVE, exact_rows: int = 1_000
     ) -> Self:
         """Raises StoreUnavailable where the directory can't be used."""
         store = cls(path, collection, fusion=fusion, exact_rows=exact_rows)
@@ -186,7 +187,6 @@ class LanceStore:
             unpurged = await asyncio.to_thread(self._unpurged.exists)
             if unpurged:
                 await self._write(self._rewrite)
-            await self._write(self._index_vectors)
             await self._write(self._optimize)
             if unpurged:
                 await asyncio.to_thread(self._unpurged.unlink, missing_ok=True)
@@ -242,12 +242,17 @@ class LanceStore:
             await self._table.create_index(column, config=_INDICES.get(column, _VECTOR_INDEX), replace=True)
 
     async def _index_vectors(self) -> None:
+        """Build the vectors' index where one pays, and anew where it has fallen into parts."""
         if not await self._read_dimension() or await self._table.count_rows() <= self._exact_rows:
             return
-        if all(index.columns != [_VECTOR] for index in await self._table.list_indices()):
-            await self._table.create_index(_VECTOR, config=_VECTOR_INDEX)
+        names = [index.name for index in await self._table.list_indices() if index.columns == [_VECTOR]]
+        stats = await self._table.index_stats(names[0]) if names else None
+        if stats is None or (stats.num_indices or 0) > 1:
+            await self._table.create_index(_VECTOR, config=_VECTOR_INDEX, replace=True)
 
     async def _optimize(self) -> None:
+        await self._table.optimize()
+        await self._index_vectors()
         await self._table.optimize(cleanup_older_than=_OLD)
         self._waiting_rows = 0
 

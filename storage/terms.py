@@ -19,6 +19,7 @@ from storage.models import Passage
 
 TERMS_VERSION = 1  # counts up whenever `cut` or `indexed_text` gives something else for the same input
 LONGEST_TERM = 64
+_MOST_PIECES = 4  # of letters and digits in turn: what has more is a hash
 
 # Han, kana, Hangul, Thai, Lao, Khmer, Myanmar: no spaces between words, or endings glued to them
 _SPACELESS = (
@@ -157,7 +158,8 @@ def _identifier(word: str) -> Iterator[str]:
     for part in parts:
         yield _stem(part)
         if _DIGIT.search(part) and not part.isdigit():
-            yield from map(_stem, _LETTERS_OR_DIGITS.findall(part))
+            pieces = _LETTERS_OR_DIGITS.findall(part)
+            yield from map(_stem, pieces if len(pieces) <= _MOST_PIECES else ())
 
 
 @functools.lru_cache(maxsize=50_000)

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from bot import printing, terminal
+from bot import gather, printing, terminal
 from bot.__main__ import main
 from bot.cli import VERSION, parser, wrong_usage
 from bot.client import NotDone, Sent
@@ -46,12 +46,12 @@ class Shell:
         self.home = home
         self.settings = {"PYTHONPATH": str(PROJECT), "DATA_DIR": str(home / "data"), **SETTINGS}
 
-    def run(self, *arguments: str, said: str = "") -> Done:
+    def run(self, *arguments: str, said: str = "", **settings: str) -> Done:
         out, err = io.StringIO(), io.StringIO()
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             patch.chdir(self.home)
             patch.setattr("sys.stdin", io.StringIO(said))
-            for name, value in self.settings.items():
+            for name, value in {**self.settings, **settings}.items():
                 patch.setenv(name, value)
             status = main(arguments)
         return Done(status, out.getvalue(), err.getvalue())
@@ -81,7 +81,7 @@ class Shell:
 
     def fails(self, *arguments: str, **settings: str) -> str:
         """The reason, in one line."""
-        done = self.apart(*arguments, **settings) if settings else self.run(*arguments)
+        done = self.run(*arguments, **settings)
         assert done.returncode == 1, done.stdout
         assert len(done.stderr.splitlines()) == 1, done.stderr
         assert "Traceback" not in done.stderr
@@ -151,15 +151,15 @@ def test_files_of_one_name_in_a_folder_are_told_apart(tmp_path: Path) -> None:
     for name in ("a/notes.md", "b/notes.md", "notes.md", "b/plan.md", ".git/config", "b/.hidden"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
-    found = {sent.name for sent in terminal._files([tmp_path])}
+    found = {sent.name for sent in gather.files([tmp_path])}
     assert found == {"a - notes.md", "b - notes.md", "notes.md", "plan.md"}
     with pytest.raises(NotDone, match="no such|no "):
-        list(terminal._files([tmp_path / "nothing"]))
+        list(gather.files([tmp_path / "nothing"]))
 
 
 def test_twins_are_not_posted_together() -> None:
     files = [Sent(name, b"x") for name in ("a", "b", "a", "c", "d", "e")]
-    assert [[each.name for each in batch] for batch in terminal._grouped(iter(files), 3)] == [
+    assert [[each.name for each in batch] for batch in gather.grouped(iter(files), 3)] == [
         ["a", "b"],
         ["a", "c", "d"],
         ["e"],
@@ -169,14 +169,14 @@ def test_twins_are_not_posted_together() -> None:
 def test_a_line_is_a_document(tmp_path: Path) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_text('{"_id": "d/1", "title": "Wings", "text": "They lift."}\n\n{"_id": 2, "text": "No title."}\n')
-    assert [(each.name, each.content) for each in terminal._lines(path)] == [
+    assert [(each.name, each.content) for each in gather.lines(path)] == [
         ("d-1", b"# Wings\n\nThey lift."),
         ("2", b"No title."),
     ]
     for broken in ("{", "[]", '{"_id": "1"}', "7"):
         path.write_text(broken)
         with pytest.raises(NotDone, match="line 1"):
-            list(terminal._lines(path))
+            list(gather.lines(path))
 
 
 def test_a_document_cannot_steer_the_terminal() -> None:
@@ -373,11 +373,11 @@ def test_a_command_alone_opens_the_bot_itself(tmp_path: Path) -> None:
 
 
 async def test_commands_at_once_share_one_bot(tmp_path: Path) -> None:
-    """The first opens it, the others speak to it, and go on by themselves when it ends."""
+    """The first opens it; the other speaks to it, and goes on by itself when it ends."""
     shell = Shell(tmp_path)
-    asked = [asyncio.to_thread(shell.apart, "ask", "hello", "--json") for _ in range(3)]
+    asked = [asyncio.to_thread(shell.apart, "ask", "hello", "--json") for _ in range(2)]
     answers = await asyncio.gather(*asked)
-    assert [json.loads(answer.stdout)["kind"] for answer in answers] == ["chat"] * 3
+    assert [json.loads(answer.stdout)["kind"] for answer in answers] == ["chat"] * 2
 
 
 def test_a_reader_that_stops_reading_is_no_trouble(running: Shell) -> None:

@@ -97,10 +97,14 @@ async def test_a_persons_own_channel_is_direct_and_closed_to_others(page: Served
 
 
 async def test_mentions_are_told_apart(page: Served) -> None:
-    await page.post("what does @ben.lee think? write to me@example.org")
-    assert (page.core.claimed[-1].mentions_bot, page.core.claimed[-1].mentions_others) == (False, True)
-    await page.post("@Threadlore what is it?")
-    assert (page.core.claimed[-1].mentions_bot, page.core.claimed[-1].mentions_others) == (True, False)
+    for text, bot, others in (
+        ("@ben what do you think?", False, True),
+        ("What does @ben do? Write to me@example.org", False, False),
+        ("@Threadlore what is it?", True, False),
+        ("@ben ask @threadlore", True, True),
+    ):
+        await page.post(text)
+        assert (page.core.claimed[-1].mentions_bot, page.core.claimed[-1].mentions_others) == (bot, others), text
 
 
 @pytest.mark.parametrize(
@@ -300,7 +304,7 @@ async def test_an_author_edits_and_deletes(page: Served) -> None:
     )
     edit = page.core.claimed[-1]
     assert (edit.kind, edit.message, edit.text, edit.where) == (Kind.EDIT, turn.message, "new", turn.where)
-    assert (await page.call("DELETE", path, json={"user": "ada"}))[0] == 202
+    assert (await page.call("DELETE", path, json={"user": "ada", "text": "of no account"}))[0] == 202
     assert page.core.claimed[-1].kind is Kind.DELETE
     assert page.core.claimed[-1].revision > edit.revision
     assert (await page.call("DELETE", path, params={"user": "ada"}))[0] == 409

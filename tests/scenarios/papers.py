@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from openpyxl import Workbook  # type: ignore[import-untyped]
+from openpyxl import Workbook
 from PIL import Image, ImageDraw
 from pptx import Presentation
 from pptx.util import Inches

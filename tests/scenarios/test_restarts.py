@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.scenarios.papers import paper
-from tests.scenarios.stage import Channel, File, Player, Post, Stage, TurnedAway
+from tests.scenarios.papers import note, paper
+from tests.scenarios.stage import Channel, Player, Post, Stage, TurnedAway
 from tests.scenarios.test_clarifying import UNCLEAR, answers, option_for
 
 LEAVE = "How many days of annual leave do employees have?"
@@ -80,17 +80,17 @@ async def test_questions_in_flight_are_each_answered_once(
     assert [len(await ada.replies(post)) for post in posts] == [1, 1, 1, 1]
 
 
-async def test_files_in_flight_are_each_learnt_once(
-    ada: Player, team: Channel, interrupt: Interrupt, real_file: Callable[[str], bytes]
-) -> None:
-    large = File("geometry.pdf", real_file("pdf42_geotopo_de_117p.pdf"))
+async def test_files_in_flight_are_each_learnt_once(ada: Player, team: Channel, interrupt: Interrupt) -> None:
+    large = note(
+        "log.txt", "\n\n".join(f"On day {day} pump {day * 7 % 31} ran for {day % 24} hours." for day in range(1500))
+    )
     post = await ada.post(team, files=[paper("handbook.md"), large])
     await ada.sees_progress(post)
     await interrupt()
     report = await ada.wait_for_reply(post)
     assert [(file.name, file.verdict) for file in report.files] == [
         ("handbook.md", "indexed"),
-        ("geometry.pdf", "indexed"),
+        ("log.txt", "indexed"),
     ]
     assert "28 days" in (await ada.ask(team, LEAVE)).text
     assert await ada.replies(post) == [report]

@@ -172,7 +172,7 @@ async def test_beyond_the_exact_rows_an_index_finds_nearly_the_same_within_the_s
     assert texts(await store.search(ask("", vectors[3], mode=Mode.DENSE, audiences=["channel:3"]))) == ["late"]
     await store.forget_vectors()
     await store.compact()
-    assert texts(await store.search(ask("late", audiences=["channel:3"]))) == ["text"]
+    assert texts(await store.search(ask("late", audiences=["channel:3"]))) == ["late"]
     await store.close()
 
 

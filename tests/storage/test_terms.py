@@ -57,6 +57,10 @@ def test_identifiers_are_whole_and_in_parts(identifier: str, parts: set[str]) ->
     assert parts <= set(cut(identifier))
 
 
+def test_a_hash_is_whole_alone() -> None:
+    assert cut("9f86d081884c7d65") == ["9f86d081884c7d65"]
+
+
 def test_scripts_without_spaces_are_bigrams_and_single_characters() -> None:
     assert cut("通知期限") == ["通", "通知", "知", "知期", "期", "期限", "限"]
     assert cut("308分") == ["308", "分"]
