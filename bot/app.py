@@ -18,11 +18,13 @@ from agent.context import Parts
 from agent.models import Models
 from agent.rerank import CohereReranker
 from bot.adapters.web import Desk, Web, WebOptions
-from bot.conversation import Conversation, Rules, Stores
+from bot.claiming import Claiming, Pace
+from bot.conversation import Conversation, Rules
 from bot.datadir import DataDir, Running
-from bot.lanes import Lanes, Widths
+from bot.lanes import Core, Lanes, Widths
 from bot.operations import BotOperations
 from bot.platform import Platform
+from bot.rows import Stores
 from bot.settings import Settings
 from bot.upkeep import Upkeep
 from ingest.convert import Converter
@@ -129,7 +131,8 @@ async def open_app(settings: Settings, *, port: int | None = None, any_model: bo
         web = platforms["web"] = Web(_web_options(settings, directory, port), desk)
         heartbeat = stack.enter_context(Heartbeat(url))
         widths = Widths(settings.turns_at_once, settings.files_at_once)
-        lanes = Lanes(stores, conversation, platforms, heartbeat, widths)
+        core = Core(Claiming(stores, _pace(settings)), conversation)
+        lanes = Lanes(stores, core, platforms, heartbeat, widths)
         upkeep = Upkeep(stores, lanes, knowledge.ingestor, knowledge.store, settings.retention_days)
         await _run(stack, platforms, lanes, upkeep)
         token = settings.web_token.get_secret_value() if settings.web_token else None
@@ -213,11 +216,13 @@ async def _open_agent(
 
 def _rules(settings: Settings) -> Rules:
     return Rules(
-        question_characters=settings.question_characters,
-        questions_per_minute=settings.questions_per_minute,
         clarification_hours=settings.clarification_hours,
         admins=frozenset(name.strip() for name in settings.admins.split(",") if name.strip()),
     )
+
+
+def _pace(settings: Settings) -> Pace:
+    return Pace(settings.question_characters, settings.questions_per_minute)
 
 
 def _web_options(settings: Settings, directory: DataDir, port: int | None) -> WebOptions:

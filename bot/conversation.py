@@ -1,12 +1,7 @@
-"""The core: what each incoming message is, and what comes of it. Nothing here knows a platform.
-
-`receive` claims: it returns when the message is in the journal, with all that follows from it at once (a turn that is
-withdrawn, a clarification that is decided). `handle` is called by a lane, later, for each row that was claimed.
-"""
+"""The core: what each claimed message is, and what comes of it. Nothing here knows a platform."""
 
 from __future__ import annotations
 
-import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -14,66 +9,29 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from agent.agent import Agent, Choice, TurnRequest
 from agent.outcomes import Answer, Event, Status
 from bot import commands, rendering
 from bot.commands import Caller, Commands
 from bot.messages import Attachment, FileLine, Incoming, Kind, Reply, ThreadRef
-from bot.platform import Claim, FetchFailed, Platform, Refused, Turn, Why
+from bot.platform import FetchFailed, Platform, Turn
+from bot.rows import Stores, asks, new_row, place_of, turn_of
 from ingest.ingestor import Ingestor, Progress, Upload, Verdict
-from storage.channels import Channel, Channels
-from storage.clarifications import Card, Clarification, Clarifications
-from storage.database import Database
-from storage.documents import Documents
-from storage.journal import Journal, NewRow, Row
-from storage.models import Scope, Version, channel_audience, thread_audience
-from storage.transcript import START_OVER, Line, Place, Said, Transcript
+from storage.channels import Channel
+from storage.clarifications import Card
+from storage.journal import Row
+from storage.models import Scope, Version
+from storage.transcript import Line
 
-QUESTION = re.compile(
-    r"[?？]|^(?:what|when|where|which|who|whom|whose|why|how|is|are|was|were|do|does|did|can|could|may|must|should|will|"
-    r"would|summari[sz]e|explain|list|show|tell|find|compare|give|wer|was|wann|wo|wie|warum|welche[rs]?)\b",
-    re.IGNORECASE,
-)
-MINUTE = 60.0
 CITED_DAYS = 30.0  # how long a thread hears of new versions of what its answers cite
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
-    """Where everything is kept."""
-
-    database: Database
-    journal: Journal
-    transcript: Transcript
-    channels: Channels
-    clarifications: Clarifications
-    documents: Documents
-
-
-@dataclass(frozen=True, slots=True)
 class Rules:
-    """What a person may do."""
+    """`clarification_hours`: how long a question back waits. `admins` manage every channel."""
 
-    question_characters: int
-    questions_per_minute: int
     clarification_hours: float
     admins: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A claim, the rows that it withdrew (who runs them must stop), and the clarifications whose card has changed."""
-
-    row: Row
-    new: bool = True
-    withdrawn: tuple[int, ...] = ()
-    cards: tuple[str, ...] = ()
-
-    @property
-    def claim(self) -> Claim:
-        return Claim(self.row.id, self.new, Incoming.model_validate(self.row.payload))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,141 +56,6 @@ class Conversation:
         self._rules = rules
         self._commands = Commands(stores.documents, stores.channels)
 
-    # Claiming
-
-    async def receive(self, incoming: Incoming) -> Received:
-        """Claim a message. Raises Refused, with nothing claimed, where it can't be taken."""
-        channel = await self._channel(incoming)
-        if not channel.sees(incoming.user):
-            raise Refused(
-                Why.NOT_MEMBER, f"You are not a member of {channel.channel}. Ask one of its members to add you."
-            )
-        new = _new_row(incoming)
-        known = await self._stores.journal.known(new)
-        if known is not None:
-            return Received(known, new=False)
-        self._check_length(incoming)
-        async with self._stores.database.write() as connection:
-            received = await self._claim(connection, incoming, channel, new)
-        await self._stores.transcript.announce()
-        return received
-
-    async def _claim(self, connection: AsyncConnection, incoming: Incoming, channel: Channel, new: NewRow) -> Received:
-        match incoming.kind:
-            case Kind.EDIT:
-                return await self._claim_edit(connection, incoming, new)
-            case Kind.DELETE:
-                return await self._claim_deletion(connection, incoming, new)
-            case Kind.ACTION:
-                return await self._claim_click(connection, incoming, new)
-            case _:
-                return await self._claim_message(connection, incoming, channel, new)
-
-    async def _claim_message(
-        self, connection: AsyncConnection, incoming: Incoming, channel: Channel, new: NewRow
-    ) -> Received:
-        await self._check_pace(connection, new)
-        row, is_new = await self._stores.journal.claim(connection, new, _file_rows(incoming, channel, new))
-        if not is_new:
-            return Received(row, new=False)
-        await self._write_down(connection, incoming, incoming.text)
-        command = commands.parse(incoming.text)
-        if command is not None and command.name == "stop":
-            return Received(row, withdrawn=tuple(await self._stores.journal.withdraw_lane(connection, row)))
-        if command is None and incoming.text and not incoming.attachments and not _is_among_people(incoming):
-            return Received(row, cards=await self._bind(connection, incoming, row))
-        return Received(row)
-
-    async def _bind(self, connection: AsyncConnection, incoming: Incoming, row: Row) -> tuple[str, ...]:
-        """A typed reply of the asker answers the clarification that waits in its thread; its id."""
-        for waiting in await self._stores.clarifications.open_in(connection, place_of(row)):
-            if waiting.asker != incoming.user:
-                continue
-            choice = {"text": incoming.text, "option": None}
-            if await self._stores.clarifications.decide(connection, waiting.id, choice, row.id):
-                await self._stores.transcript.touch_clarification(connection, waiting.id)
-                return (waiting.id,)
-        return ()
-
-    async def _claim_click(self, connection: AsyncConnection, incoming: Incoming, new: NewRow) -> Received:
-        card = await self._stores.clarifications.get(connection, incoming.clarification)
-        if card is None or card.platform != new.platform or card.workspace != new.workspace:
-            raise Refused(Why.UNKNOWN, "There is no such clarification.")
-        if card.asker != incoming.user:
-            raise Refused(Why.NOT_ASKER, f"This question is for {card.asker}, who asked.")
-        said = _chosen_text(card, incoming)
-        row, is_new = await self._stores.journal.claim(connection, new)
-        if is_new:
-            choice = {"text": said, "option": incoming.option}
-            if not await self._stores.clarifications.decide(connection, card.id, choice, row.id):
-                raise Refused(Why.DECIDED, _why_closed(card))
-            await self._write_down(connection, incoming, said)
-            await self._stores.transcript.touch_clarification(connection, card.id)
-        return Received(row, is_new, cards=(card.id,) if is_new else ())
-
-    async def _claim_edit(self, connection: AsyncConnection, incoming: Incoming, new: NewRow) -> Received:
-        line = await self._own_line(incoming)
-        await self._check_pace(connection, new)
-        row, is_new = await self._stores.journal.claim(connection, new)
-        if not is_new:
-            return Received(row, new=False)
-        if line.text == incoming.text:
-            await self._stores.journal.step(connection, row, "done", {})
-            return Received(row)
-        received = await self._withdraw(connection, row, files=False)
-        await self._stores.transcript.edit_question(connection, place_of(row), row.message, incoming.text)
-        return received
-
-    async def _claim_deletion(self, connection: AsyncConnection, incoming: Incoming, new: NewRow) -> Received:
-        await self._own_line(incoming)
-        row, _ = await self._stores.journal.claim(connection, new)
-        received = await self._withdraw(connection, row, files=True)
-        await self._stores.transcript.delete_question(connection, place_of(row), row.message)
-        return received
-
-    async def _withdraw(self, connection: AsyncConnection, row: Row, files: bool) -> Received:
-        turns = await self._stores.journal.turns_of(connection, row)
-        withdrawn = await self._stores.journal.withdraw(connection, row, files=files)
-        cards = await self._stores.clarifications.withdraw(connection, turns)
-        for card in cards:
-            await self._stores.transcript.touch_clarification(connection, card)
-        return Received(row, withdrawn=tuple(withdrawn), cards=tuple(cards))
-
-    async def _own_line(self, incoming: Incoming) -> Line:
-        line = await self._stores.transcript.find(incoming.where.platform, incoming.where.workspace, incoming.message)
-        if line is None or line.author != "user":
-            raise Refused(Why.UNKNOWN, "There is no such message.")
-        if line.user != incoming.user:
-            raise Refused(Why.NOT_AUTHOR, f"Only {line.user}, who wrote this message, can change it.")
-        if line.deleted:
-            raise Refused(Why.CONFLICT, "This message was deleted.")
-        return line
-
-    async def _write_down(self, connection: AsyncConnection, incoming: Incoming, text: str) -> None:
-        command = commands.parse(text)
-        kind = START_OVER if command is not None and command.name == "start over" else "message"
-        said = Said("user", incoming.user, text, kind, incoming.message)
-        files = [{"name": each.name, "verdict": "", "reason": ""} for each in incoming.attachments]
-        place = Place(**incoming.where.model_dump())
-        await self._stores.transcript.add_question(connection, place, said, incoming.sent_at, files)
-
-    def _check_length(self, incoming: Incoming) -> None:
-        if len(incoming.text) > self._rules.question_characters:
-            raise Refused(
-                Why.TOO_LONG,
-                f"That message has {len(incoming.text):,} characters; a question may have "
-                f"{self._rules.question_characters:,}. Shorten it, or post the long part as a file and ask about it.",
-            )
-
-    async def _check_pace(self, connection: AsyncConnection, new: NewRow) -> None:
-        if not new.payload.get("text"):
-            return
-        asked = await self._stores.journal.asked_lately(connection, new, MINUTE)
-        if asked >= self._rules.questions_per_minute:
-            raise Refused(Why.TOO_MANY, "That were many questions at once: one minute, please, then ask again.")
-
-    # Handling
-
     async def handle(self, row: Row) -> Outcome:
         """What comes of a claimed row. Called again after a crash, it goes on where it was."""
         if row.kind == Kind.FILE:
@@ -256,7 +79,7 @@ class Conversation:
         verdicts += _not_taken(incoming, verdicts)
         files_read = tuple(rendering.file_line(verdict) for verdict in verdicts)
         before = await self._before(row)
-        if not _asks(incoming):
+        if not asks(incoming):
             report = rendering.report(verdicts) if await self._wants_report(incoming, verdicts) and not before else None
             return Outcome(report, files=files_read)
         if row.kind == Kind.EDIT and line is not None and line.text != incoming.text:
@@ -432,7 +255,7 @@ class Conversation:
                 sent_at=row.sent_at,
             )
             async with self._stores.database.write() as connection:
-                await self._stores.journal.claim(connection, _new_row(incoming))
+                await self._stores.journal.claim(connection, new_row(incoming))
 
     async def _ingest(self, row: Row) -> Verdict:
         attachment = Attachment.model_validate(row.payload["attachment"])
@@ -491,98 +314,8 @@ class ProgressTeller:
         await self.teller(Status(text=f"{self.name}: {what}{share}"))
 
 
-def turn_of(row: Row) -> Turn:
-    incoming = Incoming.model_validate(row.payload["message"] if row.kind == Kind.FILE else row.payload)
-    return Turn(row.parent or row.id, incoming.where, row.message, row.user)
-
-
-def place_of(row: Row) -> Place:
-    return Place(row.platform, row.workspace, row.channel, row.thread)
-
-
-def _new_row(incoming: Incoming) -> NewRow:
-    where = incoming.where
-    thread_lane = str(where)
-    return NewRow(
-        platform=where.platform,
-        workspace=where.workspace,
-        channel=where.channel,
-        message=incoming.message,
-        kind=incoming.kind,
-        revision=incoming.revision or incoming.attachment,
-        thread=where.thread,
-        lane=f"delete:{thread_lane}:{incoming.message}" if incoming.kind == Kind.DELETE else thread_lane,
-        user=incoming.user,
-        sent_at=incoming.sent_at,
-        payload=incoming.model_dump(mode="json", exclude_defaults=True),
-    )
-
-
-def _file_rows(incoming: Incoming, channel: Channel, new: NewRow) -> list[NewRow]:
-    """A row for each file that is to be read: for the channel, or for this thread alone where a question came too."""
-    if channel.knowledge:
-        audience = channel_audience(new.channel)
-    elif _asks(incoming):
-        audience = thread_audience(new.channel, new.thread)
-    else:
-        return []
-    names = [attachment.name for attachment in incoming.attachments]
-    return [
-        NewRow(
-            platform=new.platform,
-            workspace=new.workspace,
-            channel=new.channel,
-            message=new.message,
-            kind=Kind.FILE,
-            revision=str(number),
-            thread=new.thread,
-            lane=f"file:{new.platform}:{new.workspace}:{audience}:{attachment.name}",
-            user=new.user,
-            sent_at=new.sent_at,
-            payload={
-                "attachment": attachment.model_dump(mode="json"),
-                "audience": audience,
-                "link": incoming.link,
-                "twin": names.count(attachment.name) > 1,
-                "message": {**new.payload, "attachments": [], "text": ""},
-            },
-        )
-        for number, attachment in enumerate(incoming.attachments)
-    ]
-
-
-def _asks(incoming: Incoming) -> bool:
-    """A post of files alone is never a question; with words it is one where they ask."""
-    if _is_among_people(incoming):
-        return False
-    if not incoming.attachments:
-        return bool(incoming.text.strip())
-    return bool(QUESTION.search(incoming.text.strip()))
-
-
-def _is_among_people(incoming: Incoming) -> bool:
-    """Said to another person, not to the bot, which stays out."""
-    return incoming.mentions_others and not incoming.mentions_bot
-
-
 def _not_taken(incoming: Incoming, verdicts: Sequence[Verdict]) -> list[Verdict]:
     if verdicts or not incoming.attachments:
         return []
     reason = "this channel takes no files; `settings knowledge on` changes that"
     return [Verdict(name=each.name, verdict="refused", reason=reason) for each in incoming.attachments]
-
-
-def _chosen_text(card: Clarification, incoming: Incoming) -> str:
-    if incoming.option is None:
-        return incoming.text
-    if not 0 <= incoming.option < len(card.options):
-        raise Refused(Why.INVALID, f"There is no option {incoming.option}; there are {len(card.options)}, from 0.")
-    return str(card.options[incoming.option]["label"])
-
-
-def _why_closed(card: Clarification) -> str:
-    if card.state == "decided":
-        return "This was answered already."
-    if card.state == "withdrawn":
-        return "The question behind this was changed or deleted."
-    return "This question has expired. Ask again."

@@ -18,9 +18,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agent.outcomes import Status
 from bot import rendering
-from bot.conversation import Conversation, Outcome, Stores, place_of, turn_of
+from bot.claiming import Claiming
+from bot.conversation import Conversation, Outcome
 from bot.messages import Incoming, Kind, Reply, ThreadRef
 from bot.platform import Claim, Platform
+from bot.rows import Stores, place_of, turn_of
 from storage.checkpoints import fence
 from storage.errors import LeaseLost
 from storage.journal import ATTEMPTS, Heartbeat, Row
@@ -47,17 +49,26 @@ class Widths:
     files: int
 
 
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What a message is when it comes, and what comes of it."""
+
+    claiming: Claiming
+    conversation: Conversation
+
+
 class Lanes:
     def __init__(
         self,
         stores: Stores,
-        conversation: Conversation,
+        core: Core,
         platforms: Mapping[str, Platform],
         heartbeat: Heartbeat,
         widths: Widths,
     ) -> None:
         self._stores = stores
-        self._conversation = conversation
+        self._claiming = core.claiming
+        self._conversation = core.conversation
         self._platforms = platforms
         self._heartbeat = heartbeat
         self._widths = widths
@@ -66,7 +77,7 @@ class Lanes:
 
     async def receive(self, incoming: Incoming) -> Claim:
         """Claim a message: what adapters are handed as `on_message`."""
-        received = await self._conversation.receive(incoming)
+        received = await self._claiming.receive(incoming)
         for withdrawn in received.withdrawn:
             if task := self._running.get(withdrawn):
                 task.cancel()
@@ -118,7 +129,8 @@ class Lanes:
                 continue
             free.release()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(wake.wait(), POLL_SECONDS)
+                async with asyncio.timeout(POLL_SECONDS):
+                    await wake.wait()
 
     async def _lease(self, kinds: tuple[Kind, ...]) -> Row | None:
         try:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.conversation import Conversation, Stores
+from bot.conversation import Conversation
 from bot.datadir import DataDir
 from bot.platform import Refused, Why
+from bot.rows import Stores
 from ingest.ingestor import Ingestor
 from ingest.split import passages
 from storage.journal import Row

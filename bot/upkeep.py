@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.conversation import Stores
 from bot.lanes import Lanes
+from bot.rows import Stores
 from ingest.ingestor import Ingestor
 from storage.errors import StorageError
 from storage.knowledge import KnowledgeStore

@@ -106,12 +106,19 @@ class Journal:
         theirs = await self.turns_of(connection, row)
         if files:
             taken = await self._take_back(connection, or_(journal.c.id.in_(theirs), journal.c.parent.in_(theirs)))
-            await connection.execute(update(journal).where(journal.c.id.in_(theirs)).values(payload={}))
+            await self._blank(connection, theirs)
             return taken
         taken = await self._take_back(connection, journal.c.id.in_(theirs))
         if taken:
             await connection.execute(update(journal).where(journal.c.parent.in_(theirs)).values(parent=row.id))
         return taken
+
+    async def _blank(self, connection: AsyncConnection, ids: Sequence[int]) -> None:
+        """What was said is gone from these rows; that it was said stays known."""
+        found = await connection.execute(select(journal.c.id, journal.c.payload).where(journal.c.id.in_(ids)))
+        for id, payload in found.all():
+            bare = {name: value for name, value in payload.items() if name not in ("text", "attachments")}
+            await connection.execute(update(journal).where(journal.c.id == id).values(payload=bare))
 
     async def withdraw_lane(self, connection: AsyncConnection, row: Row) -> list[int]:
         """Take back what runs or waits in this row's lane before it; their ids."""

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.outcomes import Event
-from bot.conversation import Conversation, Rules, Stores
+from bot import lanes
+from bot.claiming import Claiming, Pace
+from bot.conversation import Conversation, Rules
 from bot.lanes import Lanes, Widths
 from bot.messages import Attachment, Incoming, Kind, Posted, Reply, ThreadRef
 from bot.platform import Claim, OnMessage, Turn
+from bot.rows import Stores
 from ingest.convert import Converter
 from ingest.ingestor import Ingestor
 from ingest.limits import FileLimits
@@ -145,8 +148,9 @@ async def open_core(
         converter = await stack.enter_async_context(Converter(FileLimits()))
         ingestor = Ingestor(library.documents, library.store, embedder, converter, FileLimits())
         platforms = {"web": platform}
-        conversation = Conversation(stores, asking.agent, ingestor, platforms, Rules(4000, pace, 24))
+        conversation = Conversation(stores, asking.agent, ingestor, platforms, Rules(24))
         heartbeat = stack.enter_context(Heartbeat(sqlite_url(folder / "app.sqlite")))
-        lanes = Lanes(stores, conversation, platforms, heartbeat, Widths(8, 2))
-        await stack.enter_async_context(lanes.running())
-        yield Core(stores, lanes, platform, library)
+        core = lanes.Core(Claiming(stores, Pace(4000, pace)), conversation)
+        opened = Lanes(stores, core, platforms, heartbeat, Widths(8, 2))
+        await stack.enter_async_context(opened.running())
+        yield Core(stores, opened, platform, library)

@@ -7,12 +7,13 @@ import re
 from tests.scenarios.stage import Player, Seen, Source
 
 MARKER = re.compile(r"\[(\d+)]")
+ONLY_MARKERS = re.compile(r"\n\s*\n(?=(?:\[\d+]\s*)+(?:\n|$))")  # a table's stand below it
 LEAD_IN = re.compile(r"[:?？：][*_\s]*$|^#")
 
 
 def statements(text: str) -> list[str]:
     """The paragraphs and list items of a reply, without headings, repeated questions and lead-ins."""
-    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*•]|\d+\.)\s)", text)
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*•]|\d+\.)\s)", ONLY_MARKERS.sub("\n", text))
     return [block.strip() for block in blocks if block.strip() and not LEAD_IN.search(block.strip())]
 
 
@@ -34,8 +35,8 @@ async def assert_opens_word_for_word(reader: Player, source: Source) -> None:
 
 
 def source_of(answer: Seen, words: str) -> Source:
-    """The source whose quotation holds these words."""
-    found = [source for source in answer.sources if words in source.quote]
+    """The source whose quotation holds these words, wherever its lines break."""
+    found = [source for source in answer.sources if words in " ".join(source.quote.split())]
     assert found, f"{words!r} is in none of {[source.quote for source in answer.sources]}"
     return found[0]
 

@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 T = TypeVar("T")
 
 SECONDS = 30.0  # that a person waits at most: the tests run on busy machines
+SECONDS_FOR_FILES = 110.0
 OUTCOMES = ("answer", "clarification", "not_found", "chat", "help", "error", "report", "notice")
 
 
@@ -129,7 +130,7 @@ class Player(ABC):
         """Everything that stands in the thread, the oldest first."""
 
     @abstractmethod
-    async def wait_until(self, of: Post, condition: Callable[[list[Seen]], T | None]) -> T:
+    async def wait_until(self, of: Post, condition: Callable[[list[Seen]], T | None], seconds: float = SECONDS) -> T:
         """Wait for what this makes of the thread. Raises NothingHappened."""
 
     @abstractmethod
@@ -154,14 +155,14 @@ class Player(ABC):
     async def replies(self, to: Post) -> list[Seen]:
         return replies(to, await self.thread(to))
 
-    async def wait_for_reply(self, to: Post, *, other_than: Seen | None = None) -> Seen:
+    async def wait_for_reply(self, to: Post, *, other_than: Seen | None = None, seconds: float = SECONDS) -> Seen:
         """The outcome of a post; progress and notices are none."""
 
         def outcome(thread: list[Seen]) -> Seen | None:
             known = other_than.message if other_than else ""
             return next((seen for seen in replies(to, thread) if seen.message != known), None)
 
-        return await self.wait_until(to, outcome)
+        return await self.wait_until(to, outcome, seconds)
 
     async def ask(self, channel: Channel, text: str, files: Sequence[File] = ()) -> Seen:
         return (await self.asks(channel, text, files))[1]
@@ -192,7 +193,7 @@ class Player(ABC):
 
     async def shares(self, channel: Channel, *files: File) -> tuple[Post, Seen]:
         post = await self.post(channel, files=files)
-        return post, await self.wait_for_reply(post)
+        return post, await self.wait_for_reply(post, seconds=SECONDS_FOR_FILES)
 
     async def clicks(self, card: Seen, option: str) -> Seen:
         return await self.wait_for_reply(await self.click(card, option))

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.scenarios.papers import note, paper
-from tests.scenarios.stage import Channel, Player, Post, Stage, TurnedAway
+from tests.scenarios.papers import note
+from tests.scenarios.stage import SECONDS_FOR_FILES, Channel, Player, Post, Stage, TurnedAway
 from tests.scenarios.test_clarifying import UNCLEAR, answers, option_for
 
 LEAVE = "How many days of annual leave do employees have?"
@@ -28,11 +28,14 @@ def interrupt(request: pytest.FixtureRequest, stage: Stage) -> Interrupt:
 async def test_everything_goes_on_after_a_restart(
     ada: Player, ben: Player, team: Channel, handbook: Post, contracts: Post, interrupt: Interrupt
 ) -> None:
+    deleted = await ben.post(team, files=[note("rope.txt", "The rope of Quarrytown is 77 fathoms long.")])
+    await ben.wait_for_reply(deleted)
     asked, before = await ada.asks(team, LEAVE)
     for_a_click, first = await ada.asks(team, UNCLEAR)
     for_words, second = await ada.asks(team, UNCLEAR)
     decided, third = await ada.asks(team, UNCLEAR)
     await ada.clicks(third, option_for(third, "aldgate"))
+    await ben.delete(deleted)
     await interrupt()
 
     assert await ada.replies(asked) == [before], "nothing is answered twice"
@@ -48,6 +51,7 @@ async def test_everything_goes_on_after_a_restart(
     assert told.value.why == "too late"
     assert answers(await ada.thread(for_a_click)) == 1
 
+    assert option_for(second, "corvane")
     assert "three months" in (await ada.follow_up(for_words, "Corvane")).text
     assert answers(await ada.thread(for_words)) == 1
 
@@ -56,49 +60,32 @@ async def test_everything_goes_on_after_a_restart(
     assert told.value.why == "too late"
     assert answers(await ada.thread(decided)) == 1
 
+    assert "77 fathoms" not in (await ben.ask(team, "How long is the rope of Quarrytown?")).text
+    assert "rope.txt" not in (await ben.ask(team, "docs")).text
 
-async def test_a_choice_that_was_clicked_just_before_is_answered_once(
-    ada: Player, team: Channel, contracts: Post, interrupt: Interrupt
+
+async def test_what_was_in_flight_is_finished_once(
+    ada: Player, ben: Player, team: Channel, handbook: Post, contracts: Post, interrupt: Interrupt
 ) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
+    log = "\n\n".join(f"On day {day} pump {day * 7 % 31} ran for {day % 24} hours." for day in range(1500))
+    files = await ben.post(team, files=[note("log.txt", log), note("rope.txt", "The rope is 77 fathoms long.")])
+    await ben.sees_progress(files)
+    unclear, card = await ada.asks(team, UNCLEAR)
+    questions = [await ada.post(team, LEAVE, to_bot=True) for _ in range(3)]
+    questions.append(await ada.says(questions[0], "How long is the probation period?"))
     click = await ada.click(card, option_for(card, "birchwood"))
     await interrupt()
+
     assert "six weeks" in (await ada.wait_for_reply(click)).text
-    await ada.follow_up(post, "thanks")
-    assert answers(await ada.thread(post)) == 1
+    for question in questions:
+        assert (await ada.wait_for_reply(question)).kind == "answer"
+    report = await ben.wait_for_reply(files, seconds=SECONDS_FOR_FILES)
+    assert [(file.name, file.verdict) for file in report.files] == [("log.txt", "indexed"), ("rope.txt", "indexed")]
+    assert "77 fathoms" in (await ben.ask(team, "How long is the rope?")).text
 
-
-async def test_questions_in_flight_are_each_answered_once(
-    ada: Player, team: Channel, handbook: Post, interrupt: Interrupt
-) -> None:
-    posts = [await ada.post(team, LEAVE, to_bot=True) for _ in range(3)]
-    posts.append(await ada.says(posts[0], "How long is the probation period?"))
-    await interrupt()
-    for post in posts:
-        assert (await ada.wait_for_reply(post)).kind == "answer"
-    assert (await ada.follow_up(posts[0], "thanks")).kind == "chat"
-    assert [len(await ada.replies(post)) for post in posts] == [1, 1, 1, 1]
-
-
-async def test_files_in_flight_are_each_learnt_once(ada: Player, team: Channel, interrupt: Interrupt) -> None:
-    large = note(
-        "log.txt", "\n\n".join(f"On day {day} pump {day * 7 % 31} ran for {day % 24} hours." for day in range(1500))
-    )
-    post = await ada.post(team, files=[paper("handbook.md"), large])
-    await ada.sees_progress(post)
-    await interrupt()
-    report = await ada.wait_for_reply(post)
-    assert [(file.name, file.verdict) for file in report.files] == [
-        ("handbook.md", "indexed"),
-        ("log.txt", "indexed"),
-    ]
-    assert "28 days" in (await ada.ask(team, LEAVE)).text
-    assert await ada.replies(post) == [report]
-    assert [file.verdict for file in (await ada.share(team, large)).files] == ["unchanged"]
-
-
-async def test_what_was_deleted_stays_deleted(ada: Player, team: Channel, handbook: Post, interrupt: Interrupt) -> None:
-    await ada.delete(handbook)
-    await interrupt()
-    assert (await ada.ask(team, LEAVE)).kind == "not_found"
-    assert "handbook.md" not in (await ada.ask(team, "docs")).text
+    assert (await ada.follow_up(questions[0], "thanks")).kind == "chat", "the thread is through"
+    assert [len(await ada.replies(question)) for question in questions] == [1, 1, 1, 1]
+    assert (await ada.follow_up(unclear, "thanks")).kind == "chat"
+    assert answers(await ada.thread(unclear)) == 1
+    assert await ben.replies(files) == [report]
+    assert [file.verdict for file in (await ben.share(team, note("log.txt", log))).files] == ["unchanged"]

@@ -145,10 +145,10 @@ class WebPlayer(Player):
         body = await self.call("GET", f"/api/threads/{of.thread}")
         return [_seen(body["channel"], message) for message in body["messages"]]
 
-    async def wait_until(self, of: Post, condition: Callable[[list[Seen]], T | None]) -> T:
+    async def wait_until(self, of: Post, condition: Callable[[list[Seen]], T | None], seconds: float = SECONDS) -> T:
         thread: list[Seen] = []
         try:
-            async with asyncio.timeout(SECONDS), self._eyes.watch() as changed:
+            async with asyncio.timeout(seconds), self._eyes.watch() as changed:
                 while True:
                     changed.clear()
                     thread = await self.thread(of)
@@ -158,7 +158,7 @@ class WebPlayer(Player):
                     await changed.wait()
         except TimeoutError:
             shown = "\n".join(f"{'bot' if seen.by_bot else 'user'} {seen.kind}: {seen.text}" for seen in thread)
-            raise NothingHappened(f"{self.name} waited {SECONDS} s at {of} and saw:\n{shown}") from None
+            raise NothingHappened(f"{self.name} waited {seconds} s at {of} and saw:\n{shown}") from None
 
     async def sees_progress(self, of: Post) -> str:
         event = await self._eyes.wait_for("status", of.message)
