@@ -45,6 +45,7 @@ _FENCE = re.compile(r"[ \t]*(```|~~~)")
 _TABLE_ROW = re.compile(r"\s*\|[^\n]*\|\s*\Z")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•·‣▪]|\(?\d{1,3}[.)、]|\(?[a-zA-Z][.)])\s+\S")
 _HEADING = re.compile(r"\s*#{1,6}\s")
+_TITLE = re.compile(r"[A-Z][^\W\d_]*(?:[ &-]+[^\W\d_]+){0,5}")
 _RULE = re.compile(r"\s*(?:<!--.*-->|[-=_*]{3,})\s*$")
 _CLOSERS = "\"'”’»)\\]」』）】》"
 _END = re.compile(rf"(?:[.!?…]+[{_CLOSERS}]*(?=\s)|[。！？｡]+[{_CLOSERS}]*|[।؟۔]+(?=\s|$))")
@@ -296,7 +297,7 @@ def _contexts(lines: Sequence[Line], terms: Sequence[frozenset[str]]) -> list[fr
     heading = terms_of(" ".join(lines[0].hit.passage.headings[-1:])) if lines else frozenset()
     began, introduction = 0, -1  # of the list or table that this line belongs to, or of the line itself
     for place, line in enumerate(lines):
-        if place and _HEADING.match(lines[place - 1].text):
+        if place and _is_heading(lines[place - 1].text):
             heading = terms[place - 1]
         if not place or not _continues(lines[place - 1], line):
             began, introduction = place, place - 1
@@ -323,7 +324,12 @@ def _form(asked: _Question, text: str) -> float:
 
 def _opens(text: str) -> bool:
     """Whether it is a question, a heading or the line before a list: what follows says more."""
-    return text.rstrip('*_"”) ').endswith(("?", "？", ":", "：")) or _HEADING.match(text) is not None
+    return text.rstrip('*_"”) ').endswith(("?", "？", ":", "：")) or _is_heading(text)
+
+
+def _is_heading(text: str) -> bool:
+    """Marked as one, or a few words without an end, as titles stand in files that mark nothing."""
+    return _HEADING.match(text) is not None or _TITLE.fullmatch(text) is not None
 
 
 def _table_head(lines: Sequence[Line], place: int) -> int | None:

@@ -27,8 +27,7 @@ class Evidence(TypedDict):
     passage: Json
     score: float
     cosine: float | None
-    headings: list[str]
-    anchors: list[list[Any]]
+    places: list[list[Any]]  # offset, page, place
     link: str
 
 
@@ -173,13 +172,11 @@ def said_from_json(stored: Json) -> Said:
 def as_evidence(hit: Hit, section: Section, link: str) -> Evidence:
     passage = asdict(hit.passage)
     passage["headings"] = list(hit.passage.headings)
-    anchors = [[anchor.offset, anchor.page, anchor.place] for anchor in section.anchors]
     return {
         "passage": passage,
         "score": hit.score,
         "cosine": hit.cosine,
-        "headings": list(section.headings),
-        "anchors": anchors,
+        "places": [[anchor.offset, anchor.page, anchor.place] for anchor in section.places()],
         "link": link,
     }
 
@@ -192,5 +189,5 @@ def hit_of(evidence: Evidence) -> Hit:
 
 def section_of(evidence: Evidence) -> Section:
     """The passage's section without its text: enough to tell a place."""
-    anchors = tuple(Anchor(*anchor) for anchor in evidence["anchors"])
-    return Section(evidence["passage"]["section"], tuple(evidence["headings"]), "", anchors)
+    anchors = tuple(Anchor(*place) for place in evidence["places"])
+    return Section(evidence["passage"]["section"], (), "", anchors)

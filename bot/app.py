@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -79,10 +79,11 @@ class Knowledge:
     facts: Facts
 
     async def accept_model(self) -> None:
-        """Remember that the stored vectors are this model's."""
+        """Remember that the stored vectors are this model's, and drop those of any other."""
         mark = (await fingerprint(self.embedder)).tolist()
         collection = collection_name(self.embedder.model)
         await self.facts.put(EMBEDDING, {"collection": collection, "fingerprint": mark})
+        await self.store.drop_others()
 
     async def check_model(self) -> None:
         """Raises EmbeddingChanged where the stored vectors come from another model."""
@@ -115,6 +116,7 @@ async def open_app(settings: Settings, *, port: int | None = None, any_model: bo
         if not any_model:
             with contextlib.suppress(EmbeddingUnavailable):  # keyword search goes on; asked again at the next start
                 await knowledge.check_model()
+        stack.enter_context(_warming(knowledge.embedder))
         agent = await _open_agent(settings, directory, stores, knowledge, stack)
         platforms: dict[str, Platform] = {}
         conversation = Conversation(stores, agent, knowledge.ingestor, platforms, _rules(settings))
@@ -173,6 +175,21 @@ async def _open_knowledge(settings: Settings, directory: DataDir, stores: Stores
     retriever = Retriever(store, embedder, stores.documents, dense_weight=settings.dense_weight)
     ingestor = Ingestor(stores.documents, store, embedder, converter, settings.file_limits)
     return Knowledge(store, embedder, retriever, ingestor, facts)
+
+
+@contextlib.contextmanager
+def _warming(embedder: Embedder) -> Iterator[None]:
+    """Load the model in the background, so that the first question doesn't wait for it."""
+
+    async def warm() -> None:
+        with contextlib.suppress(EmbeddingUnavailable):
+            await embedder.embed_question("warm")
+
+    task = asyncio.create_task(warm(), name="warming")
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 def _embedder(settings: Settings) -> Embedder:

@@ -78,9 +78,11 @@ class Commands:
         return Reply(kind="help", text=text)
 
     async def _example(self, document: Document) -> str:
+        """A question that this document answers: about a heading of its first sections, below the title."""
         for section in await self._documents.sections(document.key, range(1, 6)):
-            if len(section.headings) > 1:
-                return f"What does {document.name} say about {section.headings[-1]}?"
+            path = section.headings_at(len(section.text))
+            if len(path) > 1:
+                return f"What does {document.name} say about {path[-1]}?"
         return f"What is in {document.name}?"
 
     async def docs(self, caller: Caller) -> Reply:

@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from agent.agent import Agent, Choice, TurnRequest
@@ -238,23 +238,20 @@ class Conversation:
         return Outcome(record=verdict.model_dump(mode="json"))
 
     async def _tell_who_cited(self, row: Row, verdict: Verdict) -> None:
-        """Each thread whose answers cite an older version hears of the new one, once."""
-        places = await self._stores.transcript.citing(
-            row.platform, row.workspace, Version(verdict.document, verdict.version), CITED_DAYS
-        )
-        for place in places:
-            incoming = Incoming(
-                kind=Kind.NOTICE,
-                where=ThreadRef(
-                    platform=place.platform, workspace=place.workspace, channel=place.channel, thread=place.thread
-                ),
-                message=f"{verdict.document}.{verdict.version}",
-                revision=place.thread,
-                user="",
-                text=rendering.changed_source(verdict),
-                sent_at=row.sent_at,
-            )
-            async with self._stores.database.write() as connection:
+        """Each thread whose answers cite an older version hears of the change, once for each version that it cites."""
+        new = Version(verdict.document, verdict.version)
+        cited = await self._stores.transcript.citing(row.platform, row.workspace, new, CITED_DAYS)
+        async with self._stores.database.write() as connection:
+            for place, version in sorted(cited, key=str):
+                incoming = Incoming(
+                    kind=Kind.NOTICE,
+                    where=ThreadRef(**asdict(place)),
+                    message=f"{verdict.document}.{version}",
+                    revision=place.thread,
+                    user="",
+                    text=rendering.changed_source(verdict),
+                    sent_at=row.sent_at,
+                )
                 await self._stores.journal.claim(connection, new_row(incoming))
 
     async def _ingest(self, row: Row) -> Verdict:

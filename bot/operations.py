@@ -28,7 +28,7 @@ class BotOperations:
     conversation: Conversation
     ingestor: Ingestor
     directory: DataDir
-    accept_model: Callable[[], Awaitable[None]]  # from now on the stored vectors are the present model's
+    accept_model: Callable[[], Awaitable[None]]  # from now on the stored vectors are the present model's alone
 
     async def turn(self, platform: str, workspace: str, message: str) -> dict[str, Any] | None:
         rows = await self.stores.journal.of_message(platform, workspace, message)

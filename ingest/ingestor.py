@@ -134,6 +134,7 @@ class Ingestor:
         Returns how many got a vector. Raises EmbeddingUnavailable: done again, it goes on with what is left.
         """
         await self._documents.forget_vectors()
+        await self._store.forget_vectors()
         waiting = await self._documents.unembedded()
         total = sum(document.passages for document in waiting)
         done = embedded = 0

@@ -128,6 +128,12 @@ class Section:
         below = tuple(title for _, title in path)
         return self.headings + tuple(title for title in below if title not in self.headings)
 
+    def places(self) -> tuple[Anchor, ...]:
+        """Anchors for each page and each heading, whose `place` is whole: enough to tell a place without the text."""
+        headings = {line.start() for line in _LINES.finditer(self.text) if line["title"]}
+        starts = sorted({0, *headings, *(anchor.offset for anchor in self.anchors)})
+        return tuple(Anchor(start, self.anchor_at(start).page, self.place_at(start)) for start in starts)
+
     def place_at(self, offset: int) -> str:
         """The place as a citation shows it: page and heading, whichever there is."""
         parts = [self.anchor_at(offset).place, " › ".join(self.headings_at(offset))]

@@ -159,8 +159,8 @@ class Transcript:
         """The card of a clarification has changed."""
         await self._change(connection, messages.c.clarification == clarification, {})
 
-    async def citing(self, platform: str, workspace: str, new: Version, days: float) -> list[Place]:
-        """The threads where an answer of the last `days` cites an older version of this document."""
+    async def citing(self, platform: str, workspace: str, new: Version, days: float) -> set[tuple[Place, int]]:
+        """The threads where an answer of the last `days` cites an older version of this document, and which."""
         lines = await self._lines(
             messages.c.platform == platform,
             messages.c.workspace == workspace,
@@ -169,12 +169,12 @@ class Transcript:
             messages.c.sent_at > clock() - days * 86400,
             cast(messages.c.citations, Text).contains(new.document, autoescape=True),
         )
-        old = (
-            Place(line.platform, line.workspace, line.channel, line.thread)
+        return {
+            (Place(line.platform, line.workspace, line.channel, line.thread), version)
             for line in lines
-            if any(source == new.document and version < new.version for source, version in map(_key, line.citations))
-        )
-        return list(dict.fromkeys(old))
+            for source, version in map(_key, line.citations)
+            if source == new.document and version < new.version
+        }
 
     async def set_files(
         self, connection: AsyncConnection, place: Place, message: str, files: Sequence[Mapping[str, Any]]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 import pytest
 
@@ -71,6 +71,40 @@ async def ben(stage: Stage) -> Player:
 async def team(stage: Stage, ada: Player, ben: Player) -> Channel:
     """A knowledge channel that Ada and Ben alone can read. It knows nothing yet."""
     return await stage.make_channel("team", by=ada, members=[ada, ben])
+
+
+class Shelves:
+    """Channels that are stocked once for a bot and only read from then on."""
+
+    def __init__(self) -> None:
+        self._stocked: dict[str, Channel] = {}
+
+    async def open(self, stage: Stage, name: str, papers: Sequence[str], readers: Sequence[Player]) -> Channel:
+        librarian = await stage.person("librarian", known=True)
+        members = [librarian, *readers]
+        if name in self._stocked:
+            await stage.change_channel(self._stocked[name], by=librarian, members=members)
+        else:
+            self._stocked[name] = await stage.make_channel(name, by=librarian, members=members)
+            await librarian.share(self._stocked[name], *map(paper, papers))
+        return self._stocked[name]
+
+
+@pytest.fixture(scope="session")
+def shelves(bot: RunningBot) -> Shelves:
+    return Shelves()
+
+
+@pytest.fixture
+async def library(stage: Stage, shelves: Shelves, ada: Player, ben: Player) -> Channel:
+    """A channel of Ada and Ben that knows the handbook. Nothing is posted to it or taken from it."""
+    return await shelves.open(stage, "library", ["handbook.md"], [ada, ben])
+
+
+@pytest.fixture
+async def archive(stage: Stage, shelves: Shelves, ada: Player, ben: Player) -> Channel:
+    """A channel of Ada and Ben that knows three contracts, each with a notice period of its own."""
+    return await shelves.open(stage, "archive", CONTRACTS, [ada, ben])
 
 
 @pytest.fixture

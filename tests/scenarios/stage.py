@@ -203,7 +203,8 @@ class Stage(ABC):
     """One platform with a running bot. People and channels of one test meet nothing of another's."""
 
     @abstractmethod
-    async def person(self, name: str) -> Player: ...
+    async def person(self, name: str, *, known: bool = False) -> Player:
+        """Somebody new to the bot; `known`: the same person in every test."""
 
     @abstractmethod
     async def make_channel(

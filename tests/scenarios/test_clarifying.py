@@ -21,9 +21,9 @@ def option_for(card: Seen, contract: str) -> str:
 
 
 async def test_an_unclear_question_is_asked_back_with_a_button_for_each_candidate(
-    ada: Player, team: Channel, contracts: Post
+    ada: Player, archive: Channel
 ) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
+    post, card = await ada.asks(archive, UNCLEAR)
     assert card.kind == "clarification"
     assert len(card.options) == 3
     for contract in NOTICE:
@@ -45,10 +45,8 @@ async def test_no_more_than_five_buttons_are_offered(ada: Player, team: Channel)
     assert 2 <= len(card.options) <= 5
 
 
-async def test_a_question_that_tells_them_apart_is_answered_at_once(
-    ada: Player, team: Channel, contracts: Post
-) -> None:
-    answer = await ada.ask(team, "What's the notice period of the contract with Corvane Logistics?")
+async def test_a_question_that_tells_them_apart_is_answered_at_once(ada: Player, archive: Channel) -> None:
+    answer = await ada.ask(archive, "What's the notice period of the contract with Corvane Logistics?")
     assert answer.kind == "answer", answer.text
     assert "three months" in answer.text
     assert answer.cited == {"contract_corvane.md"}
@@ -65,8 +63,8 @@ async def test_a_question_that_refers_to_nothing_is_asked_back_openly(
     assert not card.sources
 
 
-async def test_a_click_is_answered_in_the_thread(ada: Player, team: Channel, contracts: Post) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
+async def test_a_click_is_answered_in_the_thread(ada: Player, archive: Channel) -> None:
+    post, card = await ada.asks(archive, UNCLEAR)
     click = await ada.click(card, option_for(card, "birchwood"))
     answer = await ada.wait_for_reply(click)
     assert click.thread == post.thread
@@ -75,8 +73,8 @@ async def test_a_click_is_answered_in_the_thread(ada: Player, team: Channel, con
     assert answer.cited == {"contract_birchwood.md"}
 
 
-async def test_the_buttons_give_way_to_the_choice(ada: Player, team: Channel, contracts: Post) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
+async def test_the_buttons_give_way_to_the_choice(ada: Player, archive: Channel) -> None:
+    post, card = await ada.asks(archive, UNCLEAR)
     choice = option_for(card, "aldgate")
     await ada.clicks(card, choice)
     thread = await ada.thread(post)
@@ -96,10 +94,8 @@ async def test_the_buttons_give_way_to_the_choice(ada: Player, team: Channel, co
         ("the one for the canteen", "six weeks"),
     ],
 )
-async def test_a_typed_choice_is_understood(
-    ada: Player, team: Channel, contracts: Post, typed: str, expected: int | str
-) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
+async def test_a_typed_choice_is_understood(ada: Player, archive: Channel, typed: str, expected: int | str) -> None:
+    post, card = await ada.asks(archive, UNCLEAR)
     answer = await ada.follow_up(post, typed)
     wanted = expected if isinstance(expected, str) else fact_of(card.options[expected])
     assert answer.kind == "answer", answer.text
@@ -129,16 +125,16 @@ async def test_a_new_question_instead_is_answered_and_the_card_is_closed(
     assert not closed.options
 
 
-async def test_an_open_question_is_answered_by_what_is_typed(ada: Player, team: Channel, handbook: Post) -> None:
-    post, card = await ada.asks(team, "tell me about that thing")
+async def test_an_open_question_is_answered_by_what_is_typed(ada: Player, library: Channel) -> None:
+    post, card = await ada.asks(library, "tell me about that thing")
     assert card.kind == "clarification"
     answer = await ada.follow_up(post, "the probation period")
     assert answer.kind == "answer", answer.text
     assert "six months" in answer.text
 
 
-async def test_someone_elses_click_changes_nothing(ada: Player, ben: Player, team: Channel, contracts: Post) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
+async def test_someone_elses_click_changes_nothing(ada: Player, ben: Player, archive: Channel) -> None:
+    post, card = await ada.asks(archive, UNCLEAR)
     with pytest.raises(TurnedAway) as told:
         await ben.click(card, card.options[0])
     assert told.value.why == "not allowed"
@@ -148,14 +144,14 @@ async def test_someone_elses_click_changes_nothing(ada: Player, ben: Player, tea
     assert "30 days" in (await ada.clicks(card, option_for(card, "aldgate"))).text
 
 
-async def test_someone_elses_words_do_not_decide(ada: Player, ben: Player, team: Channel, contracts: Post) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
-    await ben.post(team, "the second one", thread=post)
+async def test_someone_elses_words_do_not_decide(ada: Player, ben: Player, archive: Channel) -> None:
+    post, card = await ada.asks(archive, UNCLEAR)
+    await ben.post(archive, "the second one", thread=post)
     assert "three months" in (await ada.clicks(card, option_for(card, "corvane"))).text
 
 
-async def test_a_second_click_is_told_that_it_is_decided(ada: Player, team: Channel, contracts: Post) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
+async def test_a_second_click_is_told_that_it_is_decided(ada: Player, archive: Channel) -> None:
+    post, card = await ada.asks(archive, UNCLEAR)
     await ada.clicks(card, option_for(card, "aldgate"))
     with pytest.raises(TurnedAway) as told:
         await ada.click(card, option_for(card, "corvane"))
@@ -163,8 +159,8 @@ async def test_a_second_click_is_told_that_it_is_decided(ada: Player, team: Chan
     assert answers(await ada.thread(post)) == 1
 
 
-async def test_two_clicks_at_once_get_one_answer(ada: Player, team: Channel, contracts: Post) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
+async def test_two_clicks_at_once_get_one_answer(ada: Player, archive: Channel) -> None:
+    post, card = await ada.asks(archive, UNCLEAR)
     clicks = [ada.click(card, option_for(card, contract)) for contract in NOTICE]
     done = await asyncio.gather(*clicks, return_exceptions=True)
     (taken,) = [each for each in done if isinstance(each, Post)]
@@ -174,8 +170,8 @@ async def test_two_clicks_at_once_get_one_answer(ada: Player, team: Channel, con
     assert answers(await ada.thread(post)) == 1
 
 
-async def test_a_click_after_it_was_typed_is_too_late(ada: Player, team: Channel, contracts: Post) -> None:
-    post, card = await ada.asks(team, UNCLEAR)
+async def test_a_click_after_it_was_typed_is_too_late(ada: Player, archive: Channel) -> None:
+    post, card = await ada.asks(archive, UNCLEAR)
     await ada.follow_up(post, "Aldgate")
     with pytest.raises(TurnedAway) as told:
         await ada.click(card, option_for(card, "aldgate"))

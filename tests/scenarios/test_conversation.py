@@ -11,41 +11,35 @@ from tests.scenarios.stage import Channel, Player, Post, Seen
 LEAVE = "How many days of annual leave do employees have?"
 
 
-async def test_a_follow_up_is_understood_from_the_thread(ada: Player, team: Channel, handbook: Post) -> None:
-    question, _ = await ada.asks(team, LEAVE)
+async def test_a_follow_up_is_understood_from_the_thread(ada: Player, library: Channel) -> None:
+    question, _ = await ada.asks(library, LEAVE)
     answer = await ada.follow_up(question, "and for contractors?")
     assert answer.kind == "answer", answer.text
     assert "Contractors have no paid annual leave" in answer.text
 
 
-async def test_a_follow_up_by_somebody_else_is_understood_too(
-    ada: Player, ben: Player, team: Channel, handbook: Post
-) -> None:
-    question, _ = await ada.asks(team, LEAVE)
-    answer = await ben.wait_for_reply(await ben.post(team, "and for contractors?", thread=question, to_bot=True))
+async def test_a_follow_up_by_somebody_else_is_understood_too(ada: Player, ben: Player, library: Channel) -> None:
+    question, _ = await ada.asks(library, LEAVE)
+    answer = await ben.wait_for_reply(await ben.post(library, "and for contractors?", thread=question, to_bot=True))
     assert "Contractors have no paid annual leave" in answer.text
 
 
-async def test_a_new_question_in_the_thread_stands_alone(ada: Player, team: Channel, handbook: Post) -> None:
-    question, _ = await ada.asks(team, LEAVE)
+async def test_a_new_question_in_the_thread_stands_alone(ada: Player, library: Channel) -> None:
+    question, _ = await ada.asks(library, LEAVE)
     answer = await ada.follow_up(question, "When is a lost laptop reported to the service desk?")
     assert "within two hours" in " ".join(answer.text.split())
     assert "28 days" not in answer.text
 
 
-async def test_the_bot_stays_out_when_people_talk_to_each_other(
-    ada: Player, ben: Player, team: Channel, handbook: Post
-) -> None:
-    question, _ = await ada.asks(team, LEAVE)
+async def test_the_bot_stays_out_when_people_talk_to_each_other(ada: Player, ben: Player, library: Channel) -> None:
+    question, _ = await ada.asks(library, LEAVE)
     aside = await ada.says(question, f"{ben.mention()} did you know that about annual leave?")
     await ada.follow_up(question, "and for contractors?")
     assert await ada.replies(aside) == []
 
 
-async def test_two_questions_in_one_message_are_both_answered_in_order(
-    ada: Player, team: Channel, handbook: Post
-) -> None:
-    post, answer = await ada.asks(team, f"{LEAVE} And how long is the probation period?")
+async def test_two_questions_in_one_message_are_both_answered_in_order(ada: Player, library: Channel) -> None:
+    post, answer = await ada.asks(library, f"{LEAVE} And how long is the probation period?")
     assert answer.kind == "answer"
     shown = " ".join(answer.text.split())
     assert 0 <= shown.find("28 days") < shown.find("six months")
@@ -53,8 +47,8 @@ async def test_two_questions_in_one_message_are_both_answered_in_order(
     assert await ada.replies(post) == [answer]
 
 
-async def test_of_two_questions_the_one_without_an_answer_is_named(ada: Player, team: Channel, handbook: Post) -> None:
-    answer = await ada.ask(team, f"{LEAVE} And who won the chess tournament in Reykjavik?")
+async def test_of_two_questions_the_one_without_an_answer_is_named(ada: Player, library: Channel) -> None:
+    answer = await ada.ask(library, f"{LEAVE} And who won the chess tournament in Reykjavik?")
     assert answer.kind == "answer"
     assert "28 days" in answer.text
     assert "chess tournament" in answer.text, "it is said which question found nothing"
@@ -82,25 +76,23 @@ async def test_a_question_without_any_knowledge_says_how_to_add_some(ada: Player
 
 
 @pytest.mark.parametrize("words", ["Thanks!", "hello", "Thank you very much", "Hi there", "谢谢", "Guten Morgen!"])
-async def test_small_talk_is_answered_in_kind_without_a_search(
-    ada: Player, team: Channel, handbook: Post, words: str
-) -> None:
-    seen = await ada.ask(team, words)
+async def test_small_talk_is_answered_in_kind_without_a_search(ada: Player, library: Channel, words: str) -> None:
+    seen = await ada.ask(library, words)
     assert seen.kind == "chat"
     assert not seen.sources
     assert len(seen.text) < 300
     assert says_nothing_of("[1]", seen)
 
 
-async def test_thanks_after_an_answer_is_no_follow_up(ada: Player, team: Channel, handbook: Post) -> None:
-    question, _ = await ada.asks(team, LEAVE)
+async def test_thanks_after_an_answer_is_no_follow_up(ada: Player, library: Channel) -> None:
+    question, _ = await ada.asks(library, LEAVE)
     assert (await ada.follow_up(question, "great, thanks!")).kind == "chat"
 
 
 async def test_an_edited_question_is_answered_anew_and_the_old_answer_points_there(
-    ada: Player, team: Channel, handbook: Post
+    ada: Player, library: Channel
 ) -> None:
-    question, before = await ada.asks(team, LEAVE)
+    question, before = await ada.asks(library, LEAVE)
     await ada.edit(question, "How long is the probation period?")
     answer = await ada.wait_for_reply(question, other_than=before)
     assert "six months" in answer.text
@@ -115,8 +107,8 @@ async def test_an_edited_question_is_answered_anew_and_the_old_answer_points_the
     assert asked.edited
 
 
-async def test_an_edit_that_changes_nothing_is_not_answered_again(ada: Player, team: Channel, handbook: Post) -> None:
-    question, answer = await ada.asks(team, LEAVE)
+async def test_an_edit_that_changes_nothing_is_not_answered_again(ada: Player, library: Channel) -> None:
+    question, answer = await ada.asks(library, LEAVE)
     await ada.edit(question, LEAVE)
     await ada.follow_up(question, "and for contractors?")
     assert await ada.replies(question) == [answer]
@@ -133,10 +125,8 @@ async def test_a_question_that_is_deleted_while_its_file_is_read_is_not_answered
     assert "valves.txt" not in (await ada.ask(team, "docs")).text
 
 
-async def test_three_questions_quickly_in_one_thread_are_answered_in_order(
-    ada: Player, team: Channel, handbook: Post
-) -> None:
-    first = await ada.post(team, LEAVE, to_bot=True)
+async def test_three_questions_quickly_in_one_thread_are_answered_in_order(ada: Player, library: Channel) -> None:
+    first = await ada.post(library, LEAVE, to_bot=True)
     second = await ada.says(first, "How long is the probation period?")
     third = await ada.says(first, "What is the training budget a year for each employee?")
     await ada.wait_for_reply(third)

@@ -12,20 +12,20 @@ HALF_A_SCREEN = 30  # lines
 
 
 @pytest.mark.parametrize("words", ["help", "Help!", "what can you do?"])
-async def test_help_gives_examples_from_the_documents(ada: Player, team: Channel, handbook: Post, words: str) -> None:
-    seen = await ada.ask(team, words)
+async def test_help_gives_examples_from_the_documents(ada: Player, library: Channel, words: str) -> None:
+    seen = await ada.ask(library, words)
     assert seen.kind == "help"
     assert "handbook" in seen.text
     assert len(seen.text.splitlines()) <= HALF_A_SCREEN
     assert not seen.options
 
 
-async def test_an_example_of_help_is_answered_when_it_is_asked(ada: Player, team: Channel, handbook: Post) -> None:
-    seen = await ada.ask(team, "help")
+async def test_an_example_of_help_is_answered_when_it_is_asked(ada: Player, library: Channel) -> None:
+    seen = await ada.ask(library, "help")
     examples = [line.strip(" -*>“”\"'`_") for line in seen.text.splitlines() if "?" in line]
     asked = [example for example in examples if "handbook" in example.casefold()] or examples
     assert asked, seen.text
-    answer = await ada.ask(team, asked[0])
+    answer = await ada.ask(library, asked[0])
     assert answer.kind == "answer"
     assert answer.cited == {"handbook.md"}
 

@@ -42,45 +42,43 @@ def message(player: Player, channel: Channel, text: str, **more: str) -> Json:
     return {"user": player.name, "channel": channel.id, "text": text, **more}
 
 
-async def test_a_post_is_taken_with_202(
-    http: aiohttp.ClientSession, ada: Player, team: Channel, handbook: Post
-) -> None:
-    status, body = await answered(http, "POST", "/api/messages", json=message(ada, team, QUESTION))
+async def test_a_post_is_taken_with_202(http: aiohttp.ClientSession, ada: Player, library: Channel) -> None:
+    status, body = await answered(http, "POST", "/api/messages", json=message(ada, library, QUESTION))
     assert status == 202
     assert set(body) == {"message", "thread"}
-    post = Post(team, body["thread"], body["message"])
+    post = Post(library, body["thread"], body["message"])
     assert (await ada.wait_for_reply(post)).kind == "answer"
 
 
 async def test_a_repeat_with_the_same_key_is_harmless(
-    http: aiohttp.ClientSession, ada: Player, ben: Player, team: Channel, handbook: Post
+    http: aiohttp.ClientSession, ada: Player, ben: Player, library: Channel
 ) -> None:
-    key = {"Idempotency-Key": f"once-{team.id}"}
-    first = await answered(http, "POST", "/api/messages", json=message(ada, team, QUESTION), headers=key)
-    again = await answered(http, "POST", "/api/messages", json=message(ada, team, QUESTION), headers=key)
+    key = {"Idempotency-Key": f"once-{library.id}"}
+    first = await answered(http, "POST", "/api/messages", json=message(ada, library, QUESTION), headers=key)
+    again = await answered(http, "POST", "/api/messages", json=message(ada, library, QUESTION), headers=key)
     assert first == again
     assert first[0] == 202
-    other = await answered(http, "POST", "/api/messages", json=message(ada, team, "Another question?"), headers=key)
+    other = await answered(http, "POST", "/api/messages", json=message(ada, library, "Another question?"), headers=key)
     assert other[0] == 409
-    bens = await answered(http, "POST", "/api/messages", json=message(ben, team, QUESTION), headers=key)
+    bens = await answered(http, "POST", "/api/messages", json=message(ben, library, QUESTION), headers=key)
     assert bens[0] == 202
     assert bens[1]["message"] != first[1]["message"], "a key is a person's own"
-    post = Post(team, first[1]["thread"], first[1]["message"])
+    post = Post(library, first[1]["thread"], first[1]["message"])
     await ada.wait_for_reply(post)
     await ada.follow_up(post, "thanks")
     assert len(await ada.replies(post)) == 1
 
 
 async def test_a_repeat_after_a_crash_is_harmless(
-    http: aiohttp.ClientSession, stage: Stage, ada: Player, team: Channel, handbook: Post
+    http: aiohttp.ClientSession, stage: Stage, ada: Player, library: Channel
 ) -> None:
-    key = {"Idempotency-Key": f"crash-{team.id}"}
-    first = await answered(http, "POST", "/api/messages", json=message(ada, team, QUESTION), headers=key)
+    key = {"Idempotency-Key": f"crash-{library.id}"}
+    first = await answered(http, "POST", "/api/messages", json=message(ada, library, QUESTION), headers=key)
     await stage.kill()
     await stage.start()
-    again = await answered(http, "POST", "/api/messages", json=message(ada, team, QUESTION), headers=key)
+    again = await answered(http, "POST", "/api/messages", json=message(ada, library, QUESTION), headers=key)
     assert first == again
-    post = Post(team, first[1]["thread"], first[1]["message"])
+    post = Post(library, first[1]["thread"], first[1]["message"])
     await ada.wait_for_reply(post)
     await ada.follow_up(post, "thanks")
     assert len(await ada.replies(post)) == 1
@@ -126,9 +124,9 @@ async def test_a_post_that_is_not_there_cannot_be_changed(
 
 
 async def test_the_bots_own_messages_are_changed_by_nobody(
-    http: aiohttp.ClientSession, ada: Player, team: Channel, handbook: Post
+    http: aiohttp.ClientSession, ada: Player, library: Channel
 ) -> None:
-    answer = await ada.ask(team, QUESTION)
+    answer = await ada.ask(library, QUESTION)
     for method in ("PATCH", "DELETE"):
         request = {"params": {"user": ada.name}, "json": {"user": ada.name, "text": "x"}}
         status, _ = await answered(http, method, f"/api/messages/{answer.message}", **request)
@@ -173,24 +171,24 @@ async def test_events_of_a_private_channel_reach_its_members_alone(
 
 
 async def test_a_reply_that_was_missed_comes_with_the_last_event_id(
-    http: aiohttp.ClientSession, ada: Player, team: Channel, handbook: Post
+    http: aiohttp.ClientSession, ada: Player, library: Channel
 ) -> None:
     async with listening(http, ada.name) as events:
-        await ada.ask(team, QUESTION)
+        await ada.ask(library, QUESTION)
         last = (await until(events, "reply", "28 days"))[-1]["id"]
-    missed = await ada.ask(team, "How long is the probation period?")
+    missed = await ada.ask(library, "How long is the probation period?")
     async with listening(http, ada.name, last) as events:
         (seen, *_) = [each for each in await until(events, "reply", "six months") if '"bot"' in each["data"]]
     assert json.loads(seen["data"])["message"] == missed.message
 
 
 async def test_a_missed_reply_comes_after_a_restart_too(
-    http: aiohttp.ClientSession, stage: Stage, ada: Player, team: Channel, handbook: Post
+    http: aiohttp.ClientSession, stage: Stage, ada: Player, library: Channel
 ) -> None:
     async with listening(http, ada.name) as events:
-        await ada.ask(team, QUESTION)
+        await ada.ask(library, QUESTION)
         last = (await until(events, "reply", "28 days"))[-1]["id"]
-    missed = await ada.ask(team, "How long is the probation period?")
+    missed = await ada.ask(library, "How long is the probation period?")
     await stage.restart()
     async with listening(http, ada.name, last) as events:
         seen = await until(events, "reply", "six months")
@@ -199,12 +197,10 @@ async def test_a_missed_reply_comes_after_a_restart_too(
     assert len(replies) == len(set(replies))
 
 
-async def test_a_threads_events_are_its_own(
-    http: aiohttp.ClientSession, ada: Player, team: Channel, handbook: Post
-) -> None:
-    post, answer = await ada.asks(team, QUESTION)
+async def test_a_threads_events_are_its_own(http: aiohttp.ClientSession, ada: Player, library: Channel) -> None:
+    post, answer = await ada.asks(library, QUESTION)
     async with listening(http, ada.name, path=f"/api/threads/{post.thread}/events") as events:
-        await ada.ask(team, "How long is the probation period?")
+        await ada.ask(library, "How long is the probation period?")
         await ada.follow_up(post, "and for contractors?")
         seen = await until(events, "reply", "no paid annual leave")
     assert "six months" not in json.dumps(seen)
@@ -212,14 +208,12 @@ async def test_a_threads_events_are_its_own(
     assert {"status", "token", "reply"} <= kinds
 
 
-async def test_a_thread_reads_as_documented(
-    http: aiohttp.ClientSession, ada: Player, team: Channel, handbook: Post
-) -> None:
-    post, _ = await ada.asks(team, QUESTION)
+async def test_a_thread_reads_as_documented(http: aiohttp.ClientSession, ada: Player, library: Channel) -> None:
+    post, _ = await ada.asks(library, QUESTION)
     status, body = await answered(http, "GET", f"/api/threads/{post.thread}", params={"user": ada.name})
     assert status == 200
     assert body["thread"] == post.thread
-    assert body["channel"] == team.id
+    assert body["channel"] == library.id
     asked, answer = body["messages"]
     fields = {
         "message",
@@ -241,7 +235,7 @@ async def test_a_thread_reads_as_documented(
     assert (answer["author"], answer["reply_to"], answer["kind"]) == ("bot", post.message, "answer")
     cited = {"document", "version", "name", "page", "place", "quote", "link"}
     assert all(cited <= set(citation) for citation in answer["citations"])
-    status, listed = await answered(http, "GET", "/api/threads", params={"user": ada.name, "channel": team.id})
+    status, listed = await answered(http, "GET", "/api/threads", params={"user": ada.name, "channel": library.id})
     assert status == 200
     assert post.thread in json.dumps(listed)
 
@@ -262,9 +256,9 @@ async def test_documents_are_listed_as_documented(
 
 
 async def test_an_option_is_chosen_over_http_by_its_asker_once(
-    http: aiohttp.ClientSession, ada: Player, ben: Player, team: Channel, contracts: Post
+    http: aiohttp.ClientSession, ada: Player, ben: Player, archive: Channel
 ) -> None:
-    _, card = await ada.asks(team, UNCLEAR)
+    _, card = await ada.asks(archive, UNCLEAR)
     address = f"/api/clarifications/{card.card.rpartition(chr(10))[2]}"
     statuses = [
         (await answered(http, "POST", address, json={"user": user, "option": option}))[0]
@@ -273,21 +267,17 @@ async def test_an_option_is_chosen_over_http_by_its_asker_once(
     assert statuses == [403, 400, 400, 202, 409, 403]
 
 
-async def test_a_clarification_is_answered_in_words(
-    http: aiohttp.ClientSession, ada: Player, team: Channel, contracts: Post
-) -> None:
-    _, card = await ada.asks(team, UNCLEAR)
+async def test_a_clarification_is_answered_in_words(http: aiohttp.ClientSession, ada: Player, archive: Channel) -> None:
+    _, card = await ada.asks(archive, UNCLEAR)
     address = f"/api/clarifications/{card.card.rpartition(chr(10))[2]}"
     status, body = await answered(http, "POST", address, json={"user": ada.name, "text": "the one with Corvane"})
     assert status == 202
-    answer = await ada.wait_for_reply(Post(team, body["thread"], body["message"]))
+    answer = await ada.wait_for_reply(Post(archive, body["thread"], body["message"]))
     assert "three months" in answer.text
 
 
-async def test_feedback_is_taken_for_an_answer(
-    http: aiohttp.ClientSession, ada: Player, team: Channel, handbook: Post
-) -> None:
-    answer = await ada.ask(team, QUESTION)
+async def test_feedback_is_taken_for_an_answer(http: aiohttp.ClientSession, ada: Player, library: Channel) -> None:
+    answer = await ada.ask(library, QUESTION)
     for value, expected in ((1, range(200, 300)), (-1, range(200, 300)), (7, range(400, 401))):
         body = {"message": answer.message, "user": ada.name, "value": value}
         async with http.post("/api/feedback", json=body) as response:
@@ -349,9 +339,9 @@ async def test_a_threads_link_is_a_page(http: aiohttp.ClientSession) -> None:
 
 
 async def test_three_clients_that_post_at_once_are_all_answered(
-    http: aiohttp.ClientSession, ada: Player, ben: Player, team: Channel, handbook: Post
+    http: aiohttp.ClientSession, ada: Player, ben: Player, library: Channel
 ) -> None:
-    posts = await asyncio.gather(*(player.post(team, QUESTION) for player in (ada, ben) for _ in range(3)))
+    posts = await asyncio.gather(*(player.post(library, QUESTION) for player in (ada, ben) for _ in range(3)))
     replies = await asyncio.gather(*(ada.wait_for_reply(post) for post in posts))
     assert all("28 days" in reply.text for reply in replies)
 

@@ -51,8 +51,9 @@ class WebStage(Stage):
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def person(self, name: str) -> WebPlayer:
-        return await self._stack.enter_async_context(WebPlayer(self._bot.url, f"{name}-{self._tag}"))
+    async def person(self, name: str, *, known: bool = False) -> WebPlayer:
+        full_name = name if known else f"{name}-{self._tag}"
+        return await self._stack.enter_async_context(WebPlayer(self._bot.url, full_name))
 
     async def make_channel(
         self, name: str, *, by: Player, members: Sequence[Player] | None = None, knowledge: bool = True

@@ -36,3 +36,10 @@ def test_a_section_without_headings_or_pages_has_no_place() -> None:
 def test_a_document_id_is_stable_and_tells_audiences_apart() -> None:
     assert document_id("w", "channel:a", "x.md") == document_id("w", "channel:a", "x.md")
     assert document_id("w", "channel:a", "x.md") != document_id("w", "channel:b", "x.md")
+
+
+def test_its_places_tell_as_much_as_the_text() -> None:
+    bare = Section(1, (), "", JOINED.places())
+    for words in ("28 days", "Five days", "14 days"):
+        assert bare.place_at(at(words)) == JOINED.place_at(at(words))
+        assert bare.anchor_at(at(words)).page == JOINED.anchor_at(at(words)).page
