@@ -3,7 +3,7 @@ PYTHON ?= python3
 UV := .venv/bin/uv
 BIN := .venv/bin
 
-.PHONY: run test check bench clean
+.PHONY: run test check clean
 
 run: .venv/run.stamp
 	$(BIN)/python -m bot run

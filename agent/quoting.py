@@ -45,7 +45,8 @@ _FENCE = re.compile(r"[ \t]*(```|~~~)")
 _TABLE_ROW = re.compile(r"\s*\|[^\n]*\|\s*\Z")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•·‣▪]|\(?\d{1,3}[.)、]|\(?[a-zA-Z][.)])\s+\S")
 _HEADING = re.compile(r"\s*#{1,6}\s")
-_TITLE = re.compile(r"[A-Z][^\W\d_]*(?:[ &-]+[^\W\d_]+){0,5}")
+_WORDS = r"[^\W\d_]+(?:[ &-]+[^\W\d_]+){0,5}"
+_TITLE = re.compile(rf"(?=[A-Z]){_WORDS}|(?:[^\W\d_]+ )?\d{{1,3}}(?:\.\d{{1,3}})+\.? ?\(?{_WORDS}\)?")
 _RULE = re.compile(r"\s*(?:<!--.*-->|[-=_*]{3,})\s*$")
 _CLOSERS = "\"'”’»)\\]」』）】》"
 _END = re.compile(rf"(?:[.!?…]+[{_CLOSERS}]*(?=\s)|[。！？｡]+[{_CLOSERS}]*|[।؟۔]+(?=\s|$))")

@@ -260,12 +260,13 @@ class Journal:
             return [each for each in map(_row, found) if each is not None]
 
     async def asked_lately(self, connection: AsyncConnection, new: NewRow, seconds: float) -> int:
-        """How many messages and edits this person sent in the last `seconds`."""
+        """How many messages and edits with words this person sent in the last `seconds`."""
         counted = await connection.scalar(
             select(func.count())
             .select_from(journal)
             .where(journal.c.platform == new.platform, journal.c.workspace == new.workspace, journal.c.user == new.user)
             .where(journal.c.kind.in_(("message", "edit")), journal.c.claimed_at > clock() - seconds)
+            .where(journal.c.payload["text"].as_string().is_not(None))
         )
         return counted or 0
 

@@ -33,6 +33,7 @@ _STRICT = (
 _ASIDE_OF_DOCUMENT = ("header", "footer", "diagramData", "chart", "comments")
 _ASIDE_OF_SLIDE = ("diagramData", "chart")
 _ASIDE_OF_SHEET = ("comments", "drawing", "chart", "diagramData")
+_CHART_DATA = ("cat", "val", "xVal", "yVal", "bubbleSize")  # a chart of a workbook shows what its sheets say better
 _TEXT_TAGS = frozenset(("t", "v"))
 _PARAGRAPH_TAGS = frozenset(("p", "comment", "ser", "pt"))
 
@@ -245,15 +246,18 @@ def _asides(package: zipfile.ZipFile, part: str, kinds: Sequence[str], deep: int
     found: list[str] = []
     for kind, target in _relations(package, part).values():
         if kind in kinds and target in package.namelist():
-            found.append(_raw_text(package, target))
+            found.append(_raw_text(package, target, without=_CHART_DATA if kinds is _ASIDE_OF_SHEET else ()))
             if deep:
                 found += _asides(package, target, kinds, deep - 1)
     return found
 
 
-def _raw_text(package: zipfile.ZipFile, part: str) -> str:
+def _raw_text(package: zipfile.ZipFile, part: str, without: Sequence[str] = ()) -> str:
     """Every paragraph of a part, whatever it is a part of."""
-    return "\n".join(line for line in _paragraphs(_xml(package, part)) if line.strip())
+    root = _xml(package, part)
+    for element in list(root.iter(*(f"{{*}}{tag}" for tag in without))) if without else ():
+        element.clear()
+    return "\n".join(line for line in _paragraphs(root) if line.strip())
 
 
 def _paragraphs(root: lxml.etree._Element) -> Iterator[str]:

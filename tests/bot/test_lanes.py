@@ -245,6 +245,7 @@ async def test_too_many_questions_of_one_person_are_refused_and_nothing_is_claim
     tmp_path: Path, library: Library, embedder: BundledEmbedder, platform: MemoryPlatform
 ) -> None:
     async with open_core(library, tmp_path, embedder, platform, pace=2) as core:
+        await core.say("", "p1", files={"a.md": b"Some words."})
         await core.say(QUESTION, "m1")
         await core.say(QUESTION, "m2")
         with pytest.raises(Refused) as refused:

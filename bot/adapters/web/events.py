@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections import deque
 from contextlib import suppress
 
@@ -23,6 +24,7 @@ from bot.adapters.web.errors import WebError
 from bot.adapters.web.health import Metrics
 from bot.adapters.web.sight import Sight
 from bot.platform import Turn
+from storage.channels import Channel, Channels
 from storage.transcript import Line, Transcript
 
 PENDING = 500  # events that may be lost, for one reader that is slow
@@ -30,6 +32,7 @@ AT_ONCE = 200  # changes that are read at once
 RECENT = 1000  # changes that are kept for readers who are up to date
 STALLED_SECONDS = 30.0  # that a reader may leave a write unread
 LOOK_SECONDS = 5.0  # between looks at the transcript where nobody says that it changed
+GLIMPSE_SECONDS = 0.05  # that a channel's readers are taken as they were
 LARGEST_CHANGE = 2**62
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -78,6 +81,7 @@ class Reader:
         self.who = who
         self.thread = thread
         self.after = 0
+        self.heard = time.monotonic()  # when it was last written to
         self.wake = asyncio.Event()
         self._pending: deque[bytes] = deque()
 
@@ -95,6 +99,26 @@ class Reader:
         return self.who.workspace == workspace and self.thread in ("", thread)
 
 
+class Glimpses:
+    """Channels as they were a moment ago: many readers ask for the same one at once."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+        self._seen: dict[tuple[str, str], Channel | None] = {}
+        self._until = 0.0
+
+    async def channel(self, workspace: str, channel: str) -> Channel | None:
+        if self._until < time.monotonic():
+            self._seen.clear()
+            self._until = time.monotonic() + GLIMPSE_SECONDS
+        key = workspace, channel
+        if key in self._seen:
+            return self._seen[key]
+        found = await self._channels.get(PLATFORM, workspace, channel)
+        self._seen[key] = found
+        return found
+
+
 class Events:
     def __init__(self, desk: Desk, sight: Sight, metrics: Metrics, heartbeat_seconds: float) -> None:
         self._desk = desk
@@ -102,6 +126,7 @@ class Events:
         self._metrics = metrics
         self._heartbeat = heartbeat_seconds
         self._feed = Feed(desk.transcript)
+        self._glimpses = Glimpses(desk.channels)
         self._readers: set[Reader] = set()
         self._watch: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
@@ -146,13 +171,13 @@ class Events:
         if not listening:
             return
         try:
-            channel = await self._desk.channels.get(PLATFORM, where.workspace, where.channel)
+            channel = await self._glimpses.channel(where.workspace, where.channel)
         except SQLAlchemyError:
             log.exception("an event of %s was not told", where)
             return
         block = _told(turn, event)
         for reader in listening:
-            if channel is not None and channel.sees(reader.who.user):
+            if _may_read(reader.who, channel):
                 reader.offer(block)
 
     async def changed(self, seconds: float) -> None:
@@ -184,7 +209,7 @@ class Events:
         self._metrics.readers.inc()
         try:
             await self._write(response, f"retry: 1000\nid: {reader.after}\n\n".encode())
-            while not self._closing:
+            while not self._closing and not _is_gone(request):
                 await self._serve(reader, response)
         except (ConnectionError, TimeoutError):
             log.debug("a reader of events is gone")
@@ -202,21 +227,21 @@ class Events:
             block += _said(number, line)
         if changes:
             reader.after = changes[-1][0]
-        if block:
-            await self._write(response, block)
+        silence = reader.heard + self._heartbeat - time.monotonic()
+        if block or silence <= 0:
+            await self._write(response, block or b": still here\n\n")
+            reader.heard = time.monotonic()
         elif not changes:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._heartbeat):
+                async with asyncio.timeout(silence):
                     await reader.wake.wait()
-                return
-            await self._write(response, b": still here\n\n")
 
     async def _shown(self, reader: Reader, changes: list[tuple[int, Line]]) -> list[tuple[int, Line]]:
         """Those that this reader may see now."""
         theirs = [change for change in changes if reader.listens_to(change[1].workspace, change[1].thread)]
-        channels = {line.channel for _, line in theirs}
-        seen = {channel for channel in channels if await self._sight.sees(reader.who, channel)}
-        return [change for change in theirs if change[1].channel in seen]
+        names = {line.channel for _, line in theirs}
+        channels = {name: await self._glimpses.channel(reader.who.workspace, name) for name in names}
+        return [change for change in theirs if _may_read(reader.who, channels[change[1].channel])]
 
     async def _write(self, response: web.StreamResponse, block: bytes) -> None:
         async with asyncio.timeout(STALLED_SECONDS):
@@ -230,6 +255,14 @@ class Events:
         if not (given.isascii() and given.isdigit()) or int(given[:20]) > LARGEST_CHANGE:
             raise WebError(400, "Last-Event-ID is the id of an event that was received here.")
         return min(int(given), self._feed.newest)
+
+
+def _may_read(who: Caller, channel: Channel | None) -> bool:
+    return channel is not None and channel.sees(who.user)
+
+
+def _is_gone(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
 
 
 def _told(turn: Turn, event: Event) -> bytes:
