@@ -9,7 +9,7 @@ run: .venv/run.stamp
 	$(BIN)/python -m bot run
 
 test: .venv/dev.stamp
-	$(BIN)/pytest -q $(ARGS)
+	$(BIN)/pytest -q -n 2 --dist loadfile $(ARGS)
 
 check: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -22,8 +22,9 @@ SETTINGS = {"QUESTIONS_PER_MINUTE": "1000"}
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """For this package alone: its event loop would be in the way of asynchronous tests."""
     if not CHROMIUM.exists():
         pytest.skip("no Chromium on this machine: apt-get install chromium")
     with sync_playwright() as playwright:

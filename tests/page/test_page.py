@@ -186,7 +186,9 @@ def test_an_answer_is_rated(handbook: Visit) -> None:
         up.click()
     assert reply.value.ok
     expect(up).to_have_attribute("aria-pressed", "true")
-    rating.get_by_role("button", name="Not a good answer").click()
+    with handbook.page.expect_response("**/api/feedback") as reply:
+        rating.get_by_role("button", name="Not a good answer").click()
+    assert reply.value.ok
     expect(up).to_have_attribute("aria-pressed", "false")
     handbook.page.reload()
     expect(handbook.page.get_by_role("button", name="Not a good answer")).to_have_attribute("aria-pressed", "true")

@@ -117,7 +117,7 @@ function showPane(pane) {
 function closeThread() {
   const place = here();
   go({ channel: place.channel });
-  channel.link(place.thread)?.focus();
+  channel.focus(place.thread);
 }
 
 async function show() {

@@ -14,6 +14,7 @@ export class Channel {
     this.view = "threads";
     this.selected = "";
     this.unread = new Set();
+    this.awaited = ""; // the thread whose row gets the focus as soon as it is there
     this.threads = [];
     this.bar = document.getElementById("channel-bar");
     this.body = document.getElementById("channel-body");
@@ -97,8 +98,16 @@ export class Channel {
     if (!this.list.isConnected) this.body.replaceChildren(this.list);
     this.select();
     if (focused) this.link(focused)?.focus();
+    else if (this.awaited && document.activeElement === document.body) this.focus(this.awaited);
     if (follow) this.body.scrollTop = this.body.scrollHeight;
     return undefined;
+  }
+
+  /** Focus a thread's row, or wait for it where the list doesn't have it yet. */
+  focus(thread) {
+    const link = this.link(thread);
+    this.awaited = link ? "" : thread;
+    link?.focus();
   }
 
   link(thread) {
