@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import PurePath
 
 from agent.outcomes import Option
 from agent.quoting import Line, asked_terms, coverage, rough_weights, scored_lines, terms_of
 from agent.shapes import Shape, asked_shape, holds, names, numbers
 from storage.models import Hit
-from storage.terms import STOP_WORDS, indexed_text
+from storage.terms import STOP_WORDS, cut, indexed_text
 
 _CONSIDERED = 20  # passages
 _SHARE = 0.5  # of the question's terms that a fact must hold
@@ -19,6 +20,20 @@ _ALIKE = 0.3  # how like each other two sentences are that say the same kind of 
 _ALIKE_IN_WORDS = 0.45  # the same, where any answer would do
 _SLIGHTLY = 0.02  # below the best, of what a document holds of the question
 _COPY = 0.8  # how like each other two sentences are that say the same thing
+
+
+# Words for a kind of document, by which people call all of that kind, and those that some of them are called
+_KINDS = (
+    (
+        "contract agreement vertrag vereinbarung 合同 协议 合约",
+        "lease tenancy mietvertrag arbeitsvertrag kaufvertrag 租约 租赁",
+    ),
+    (
+        "policy rule guideline regulation richtlinie regelung 政策 制度 规定 规章 办法",
+        "handbook directive ordnung 守则 手册",
+    ),
+)
+_ANY_KIND = "document file paper dokument datei unterlage 文件 文档 资料"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +74,38 @@ def _known(document: str, hits: Sequence[Hit]) -> frozenset[str]:
     """The terms of a document, as far as its passages were found."""
     passages = [hit.passage for hit in hits if hit.passage.document == document]
     name = terms_of(PurePath(passages[0].name).stem)
-    return name.union(*(terms_of(indexed_text(passage)) for passage in passages))
+    known = name.union(*(terms_of(indexed_text(passage)) for passage in passages))
+    return known | _kind(known)
+
+
+def _kind(known: frozenset[str]) -> frozenset[str]:
+    """What a document with these terms may be called, though it doesn't say so itself: an agreement is a contract."""
+    return _kind_terms(_ANY_KIND).union(
+        *(_kind_terms(all_are) for all_are, some_are in _KINDS if not known.isdisjoint(_kind_names(all_are, some_are)))
+    )
+
+
+@cache
+def _kind_terms(words: str) -> frozenset[str]:
+    return frozenset(cut(words))
+
+
+@cache
+def _kind_names(*words: str) -> frozenset[str]:
+    """One term for each word: the whole of it, where it is cut into more."""
+    return frozenset(max(cut(word), key=len) for each in words for word in each.split())
 
 
 def _facts(question: str, weights: Mapping[str, float], hits: Sequence[Hit]) -> list[_Fact]:
     """The best sentence of each document, the best document first."""
     shape = asked_shape(question)
     best: dict[str, _Fact] = {}
+    kinds = {document: _kind(_known(document, hits)) for document in {hit.passage.document for hit in hits}}
     for line in scored_lines(question, hits):
         if not holds(shape, line.text, question):
             continue
         context = terms_of(line.text) | line.before | terms_of(" ".join(line.hit.passage.headings))
+        context |= kinds[line.hit.passage.document]
         fact = _Fact(line, coverage(weights, context), context)
         known = best.get(line.hit.passage.document)
         if known is None or (fact.share, line.score) > (known.share, known.line.score):

@@ -10,8 +10,9 @@ from agent.context import Context
 from agent.evidence import nearest_of
 from agent.models import ModelCalls
 from agent.outcomes import Answer, Citation, Emit, Event, Nearest, Usage
+from agent.outline import write_outline
 from agent.state import Draft, Finding
-from agent.texts import Texts, texts_for
+from agent.texts import Texts, telling, texts_for
 from agent.writing import Statements, Writing, write_not_found, write_quotes
 
 
@@ -53,6 +54,8 @@ class Composing:
             if statements.begun or statements.denied:
                 return statements.begun
             account.degraded.append(texts.quotations)
+        if "left_out" in finding:
+            return await write_outline(self._writing, finding, texts)
         return await write_quotes(self._writing, finding)
 
     async def _stated(self, finding: Finding, calls: ModelCalls, account: Account) -> Statements:
@@ -68,7 +71,9 @@ class Composing:
     async def _not_found(self, finding: Finding, texts: Texts) -> None:
         nearest = finding["nearest"] or nearest_of(finding["evidence"])
         self._nearest |= {near["document"]: near for near in nearest}
-        await write_not_found(self._writing, {**finding, "nearest": nearest}, texts)
+        await write_not_found(
+            self._writing, {**finding, "question": telling(finding["question"]), "nearest": nearest}, texts
+        )
 
 
 async def quotations(findings: Sequence[Finding], notes: Sequence[str], context: Context) -> Draft:

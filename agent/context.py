@@ -55,10 +55,15 @@ class Context:
 
 @dataclass(frozen=True)
 class Narrowed:
-    """What to search for, and the documents to look in first; none: in all of them."""
+    """What to search for, and the documents to look in first; none: in all of them; `only`: and in no others.
+
+    `rest` is the question without the names of documents.
+    """
 
     query: str
     documents: tuple[str, ...] = ()
+    only: bool = False
+    rest: str = ""
 
 
 class Search:
@@ -80,17 +85,21 @@ class Search:
     async def attached_names(self) -> list[str]:
         return [document.name for document in await self.visible() if document.document in self._attached]
 
-    async def narrowed(self, question: str) -> Narrowed:
-        """Where to look first: in the files that came with the question, or in those that it names."""
+    async def narrowed(self, question: str, spoken_of: Collection[str] = ()) -> Narrowed:
+        """Where to look: in the files that came with the question or that it names in full, and nowhere else; first in
+        those that it names otherwise, or, where it names none, in those that the thread speaks of."""
         visible = await self.visible()
-        attached = tuple(document.document for document in visible if document.document in self._attached)
-        if attached:
-            return Narrowed(question, attached)
-        named = [document for document in visible if _naming(document.name, question)]
-        query = question
-        for document in named:
-            query = _without(document.name, query)
-        return Narrowed(query if content_terms(query) else question, tuple(document.document for document in named))
+        attached = [document for document in visible if document.document in self._attached]
+        whole = [document for document in visible if _whole(document.name, question)]
+        only = attached + [document for document in whole if document not in attached]
+        named = only or [document for document in visible if _naming(document.name, question)]
+        if not named:
+            return Narrowed(question, tuple(each.document for each in visible if each.document in spoken_of))
+        rest = question
+        for document in sorted(named, key=lambda document: -len(document.name)):
+            rest = _without(document.name, rest)
+        query = rest if content_terms(rest) else question
+        return Narrowed(query, tuple(document.document for document in named), bool(only), rest)
 
     async def passages(self, question: str, documents: Collection[str] = ()) -> Retrieved:
         key = (question, frozenset(documents))
@@ -105,13 +114,18 @@ class Search:
 
 def _naming(name: str, question: str) -> re.Match[str] | None:
     """Where the question names this document: with its extension, or by a stem that is no everyday word."""
-    whole = re.search(re.escape(name), question, re.IGNORECASE)
+    whole = _whole(name, question)
     words = re.findall(r"[^\W_]+", PurePath(name).stem)
     telling = len(words) > 1 or any(character.isdigit() for character in "".join(words))
     if whole or not telling:
         return whole
     stem = r"[\W_]+".join(map(re.escape, words))
     return re.search(rf"(?<![^\W_]){stem}(?![^\W_])", question, re.IGNORECASE)
+
+
+def _whole(name: str, question: str) -> re.Match[str] | None:
+    """Where the question holds a name in full, and not as the end of a longer one."""
+    return re.search(rf"(?<![A-Za-z0-9_.-]){re.escape(name)}(?![A-Za-z0-9])", question, re.IGNORECASE)
 
 
 def _without(name: str, question: str) -> str:

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from agent.context import Context
 from agent.outcomes import Nearest
 from agent.state import Evidence, Finding, Json, ResearchState, as_evidence
-from storage.models import Hit, Section, Version, versions_of
+from storage.models import Document, Hit, Section, Version, versions_of
 
 NEAREST = 2  # documents that are named where nothing was found
 _WIDENED = 1200  # characters of a section that a model reads whole
@@ -46,16 +46,17 @@ async def read_sections(hits: Sequence[Hit], context: Context) -> list[Evidence]
 
 def as_finding(state: ResearchState) -> Finding:
     evidence = state.get("evidence", [])
-    return {
+    finding: Finding = {
         "order": state["order"],
         "question": state["question"],
         "found": bool(evidence),
         "confidence": state["confidence"],
         "several": state["chosen"] and len(state["documents"]) > 1,
         "evidence": evidence,
-        "nearest": [] if evidence else _nearest(state["hits"]),
+        "nearest": [] if evidence else state.get("nearest") or _nearest(state["hits"]),
         "limits": state["limits"],
     }
+    return {**finding, "left_out": state["left_out"]} if "left_out" in state else finding
 
 
 def nearest_of(evidence: Sequence[Evidence]) -> list[Json]:
@@ -80,6 +81,13 @@ def without_dead(finding: Finding, living: Container[Version]) -> Finding:
         if Version(each["passage"]["document"], each["passage"]["version"]) in living
     ]
     return {**finding, "evidence": evidence, "found": bool(evidence)}
+
+
+def as_nearest(documents: Sequence[Document]) -> list[Json]:
+    return [
+        Nearest(document=each.document, version=each.version, name=each.name, link=each.link).model_dump()
+        for each in documents[:NEAREST]
+    ]
 
 
 def _nearest(hits: Sequence[Hit]) -> list[Json]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.followups_chinese import complete_chinese, names_nothing
+from agent.followups_chinese import complete_chinese, goes_on_in_chinese, names_nothing
 from agent.shapes import has_ideographs
 from storage.terms import STOP_WORDS, content_terms
 
@@ -104,15 +104,46 @@ def complete(text: str, before: Before) -> str:
     return _question(f"{stripped} {topic(asked)}") if _elliptical(stripped) else text
 
 
+def goes_on(text: str) -> bool:
+    """Whether it goes on from what was said before, by its first word or by pointing there."""
+    if has_ideographs(text):
+        return goes_on_in_chinese(text)
+    return _GOES_ON.match(text.strip()) is not None or _THERE.search(text) is not None
+
+
+_GOES_ON = re.compile(
+    r"(?:(?:ok(?:ay)?|well|yes|no|thanks|thank you|danke|ja|nein)\b[,!.]?\s+)*(?:and|but|so|then|also|und|aber|dann)\b",
+    re.I,
+)
+_THERE = re.compile(
+    r"(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )(?<!\bbe )\bthere\b(?! (?:is|are|was|were|will|be)\b)"
+    r"|\b(?:therein|thereof|dort|darin|davon|dafür)\b",
+    re.I,
+)
+
+
 def refers_to_nothing(text: str) -> bool:
     """Whether it speaks of a thing that only what was said before could name."""
     if has_ideographs(text):
         return names_nothing(text)
-    terms = [term for term in content_terms(text) if term not in _VAGUE]
+    terms = _telling(text)
     pronoun = _PRONOUN.search(_EXPLETIVE.sub(" ", text))
     return not terms or (pronoun is not None and len(terms) <= 1 and not any(term.isdigit() for term in terms))
 
 
+def says_nothing(text: str) -> bool:
+    """Whether none of its words says what it is about."""
+    return names_nothing(text) if has_ideographs(text) else _OF_A_DOCUMENT.issuperset(_telling(text))
+
+
+def _telling(text: str) -> list[str]:
+    return [term for term in content_terms(text) if term not in _VAGUE]
+
+
+_OF_A_DOCUMENT = frozenset(
+    term
+    for term in content_terms("key point points attached tl dr takeaways main bullet bullets highlights whole full")
+)
 _VAGUE = frozenset(
     term
     for word in (
@@ -122,9 +153,9 @@ _VAGUE = frozenset(
         "about content contents "
         "know give want need look talk read work works happen happens long much many old big good question "
         "answer one ones go "
-        "interesting important next "
+        "interesting important next overview outline gist tldr main short brief briefly quick contain include "
         "sag erzähl erklär zeig datei dokument thema ding sache genau wissen mehr steht drin darin dazu "
-        "darüber bedeutet heißt inhalt "
+        "darüber bedeutet heißt inhalt überblick kurz fasse fass zusammen zusammenfassung zusammenfassen "
     ).split()
     for term in content_terms(word)
 )
@@ -274,9 +305,31 @@ def _refer(text: str, asked: str, before: Before) -> str:
         referent = _person(asked, before) if match["person"] else _thing(asked, before)
         replaced = bool(referent)
         possessive = match[0].lower() in ("his", "her", "its", "their")
+        if match["thing"] and (possessive or not _is_described(match, text)):
+            referent = owner(referent)
         return f"{referent}'s" if referent and possessive else referent or match[0]
 
     return _PRONOUN.sub(stand_in, text)
+
+
+def _is_described(match: re.Match[str], text: str) -> bool:
+    """Whether it is asked what the thing itself is like: "how long is it"."""
+    return re.search(rf"\b{_COPULA}\s+$", text[: match.start()], re.I) is not None
+
+
+_COPULA = r"(?:is|are|was|were|ist|sind|war|waren)"
+_OWNED = re.compile(
+    r"(?:(?:the|its|our|die|der|das)\s+)?[^,;?]+?\s+(?:of|von|des)\s+(?=(?:the|this|that|our|my)\s|[A-ZÄÖÜ])(?P<owner>.+)"
+    r"|(?:the\s+)?(?P<named>[^,;?]+?)['’]s?\s+\S.*"
+)
+
+
+def owner(thing: str) -> str:
+    """Whose attribute it is: "the Birch contract" of "the notice period of the Birch contract"; else the thing."""
+    found = _OWNED.fullmatch(thing.strip())
+    if found is None:
+        return thing
+    return found["owner"] or f"the {found['named']}"
 
 
 def _points(match: re.Match[str], text: str) -> bool:
@@ -375,7 +428,8 @@ def subject(asked: str) -> str:
     """The thing that a question asks about."""
     lead = re.match(rf"(?P<wh>{_WH})?\s*(?:[\w-]+ ){{0,3}}?(?P<aux>'s|{_AUX})\b\s*(?P<rest>.+)", asked, re.I)
     if lead is None:
-        return topic(asked)
+        predicate = re.match(r"(?:who|what|wer)\s+\w+\s+(?P<object>.+)", asked, re.I)
+        return predicate["object"] if predicate else topic(asked)
     rest = lead["rest"].strip()
     if (lead["wh"] or "").lower() in ("what", "which", "who", "was") and lead["aux"].lower() in (
         "is",
@@ -392,7 +446,7 @@ def subject(asked: str) -> str:
     if names:
         return names[0]
     words = clause.split()
-    return " ".join(words[:-1]) if len(words) > 1 else clause
+    return " ".join(words[:-1]) if content_terms(" ".join(words[:-1])) else clause
 
 
 def subject_of_answer(answered: str) -> str:

@@ -24,8 +24,18 @@ def complete_chinese(text: str, asked: str) -> str:
     if _BARE.match(stripped):
         return f"{topic(asked)}{re.sub(r'^(?:那么?|是)', '', stripped)}？"
     referent = topic(asked)
+    if re.search(r"它们?(?:的|多少钱)", stripped) and "的" in referent:
+        referent = referent.rpartition("的")[0]
     referred = _PRONOUN.sub(lambda _: referent, stripped, count=1)
     return f"{referred}？" if referred != stripped else text
+
+
+def goes_on_in_chinese(text: str) -> bool:
+    """Whether it goes on from what was said before."""
+    return (
+        re.match(r"那|还有|另外|此外|以及|而且|然后", text) is not None
+        or re.search(r"那里|那边|那儿|其中", text) is not None
+    )
 
 
 def names_nothing(text: str) -> bool:

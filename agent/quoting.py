@@ -20,12 +20,17 @@ _NEAR = 1.5  # that a neighbour may score below its sentence, to be quoted with 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """`text` is `hit.passage.text[start:end]`, word for word."""
+    """`text` is `hit.passage.text[start:end]`, word for word; `head` is what is shown above it: that of its table."""
 
     hit: Hit
     text: str
     start: int
     end: int
+    head: str = ""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.head}\n{self.text}" if self.head else self.text
 
     @property
     def offset(self) -> int:
@@ -44,7 +49,10 @@ Span = tuple[int, int]
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
 _TABLE_ROW = re.compile(r"\s*\|[^\n]*\|\s*\Z")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•·‣▪]|\(?\d{1,3}[.)、]|\(?[a-zA-Z][.)])\s+\S")
-_HEADING = re.compile(r"\s*#{1,6}\s")
+_HEADING = re.compile(
+    r"\s*#{1,6}\s|\s*(?P<bold>\*\*|__)(?=\S)(?:(?!(?P=bold)).){1,120}(?<![.!。！])(?P=bold)\s*\Z"
+    r"|\s*第\s?[一二三四五六七八九十百零〇两\d]{1,6}\s?(?:[章节節条條编編篇回]|部分)[^。！；;\n]{0,30}\Z"
+)
 _WORDS = r"[^\W\d_]+(?:[ &-]+[^\W\d_]+){0,5}"
 _TITLE = re.compile(rf"(?=[A-Z]){_WORDS}|(?:[^\W\d_]+ )?\d{{1,3}}(?:\.\d{{1,3}})+\.? ?\(?{_WORDS}\)?")
 _RULE = re.compile(r"\s*(?:<!--.*-->|[-=_*]{3,})\s*$")
@@ -211,7 +219,9 @@ class Line:
     start: int
     end: int
     score: float = 0.0
-    before: frozenset[str] = frozenset()  # the question's terms in what introduces it: see `_contexts`
+    held: frozenset[str] = frozenset()  # the question's terms in it
+    before: frozenset[str] = frozenset()  # in what introduces it: see `_contexts`
+    opens: bool = False  # it only leads to what follows: a question, a heading, the head of a table
 
     @property
     def text(self) -> str:
@@ -246,16 +256,64 @@ _REFERS_BACK = re.compile(
 
 def quote(question: str, hits: Sequence[Hit], limit: int = 3) -> list[Quote]:
     """What answers best, the best first: from each passage one stretch of a sentence or a few."""
-    lines = scored_lines(question, hits[:_CONSIDERED])
-    own = (line for line in lines if line.start >= borrowed(line.hit.passage))
-    ranked = sorted(own, key=lambda line: -line.score)
+    lines = _without_running(scored_lines(question, hits[:_CONSIDERED]), hits)
+    own = [line for line in lines if line.start >= borrowed(line.hit.passage) and line.score > -math.inf]
     quotes: list[Quote] = []
-    for line in ranked:
-        if len(quotes) == limit or line.score < ranked[0].score - _WORTH:
+    best: float | None = None
+    for line in sorted(own, key=lambda line: -line.score):
+        if len(quotes) == limit or (best is not None and line.score < best - _WORTH):
             break
         if all(line.hit.passage.id != other.hit.passage.id and line.text not in other.text for other in quotes):
-            quotes.append(_stretch(line, [other for other in lines if other.hit is line.hit]))
+            stretch = _stretch(line, [other for other in lines if other.hit is line.hit])
+            if stretch is not None:
+                quotes.append(stretch)
+                best = line.score if best is None else best
     return quotes
+
+
+_PAGES = 3  # that a line stands on, to be a running head or foot
+_EDGE = 2  # lines at the start and the end of a passage that may be running
+_PAGE_NUMBER = re.compile(r"\d{1,6}")
+
+
+def _without_running(lines: Sequence[Line], hits: Sequence[Hit]) -> list[Line]:
+    """The lines that are a page's running head or foot are no quotes."""
+    running = _running(hits)
+    return [
+        replace(line, score=-math.inf) if (line.hit.passage.document, _unnumbered(line.text)) in running else line
+        for line in lines
+    ]
+
+
+def _running(hits: Sequence[Hit]) -> frozenset[tuple[str, str]]:
+    """What stands at the edge of several pages of one document, the page's number apart."""
+    seen: dict[tuple[str, str], dict[int, list[int]]] = {}
+    for passage in (hit.passage for hit in hits):
+        for line in _edges(passage.text) if passage.page is not None else ():
+            numbers_of = seen.setdefault((passage.document, _unnumbered(line)), {})
+            numbers_of.setdefault(passage.page or 0, [int(number) for number in _PAGE_NUMBER.findall(line)])
+    return frozenset(key for key, found in seen.items() if len(found) >= _PAGES and _count_pages(found))
+
+
+def _edges(text: str) -> set[str]:
+    spans = sentences(text)
+    return {
+        text[start:end] for start, end in (*spans[:_EDGE], *spans[-_EDGE:]) if not _TABLE_ROW.match(text[start:end])
+    }
+
+
+def _unnumbered(text: str) -> str:
+    return _PAGE_NUMBER.sub("0", " ".join(text.split()))
+
+
+def _count_pages(found: Mapping[int, Sequence[int]]) -> bool:
+    """Whether each number of the line is one on all pages, or goes with the page; a passage may end on the next."""
+    pages = list(found)
+    for column in zip(*found.values(), strict=True):
+        distances = [number - page for number, page in zip(column, pages, strict=True)]
+        if len(set(column)) > 1 and max(distances) - min(distances) > 1:
+            return False
+    return True
 
 
 def scored_lines(question: str, hits: Sequence[Hit]) -> list[Line]:
@@ -287,8 +345,9 @@ def _score_passage(asked: _Question, lines: Sequence[Line], best: float) -> Iter
         score = _OWN * own + _RARE * coverage(rare, held[place]) + _RANK * line.hit.score / best
         score += by_context * (_BEFORE + _BEFORE_PRONOUN * bool(_REFERS_BACK.match(line.text)))
         score += _AFTER * (coverage(asked.weights, held[place] | after) - own)
-        score += _form(asked, line.text) + _NEWS * math.log1p(len(terms[place] - asked.terms))
-        yield replace(line, score=score, before=before)
+        opens = _opens(line.text) or _is_table_head(lines, place)
+        score += _form(asked, line.text, opens) + _NEWS * math.log1p(len(terms[place] - asked.terms))
+        yield replace(line, score=score, held=held[place], before=before, opens=opens)
 
 
 def _contexts(lines: Sequence[Line], terms: Sequence[frozenset[str]]) -> list[frozenset[str]]:
@@ -314,9 +373,9 @@ def _continues(one: Line, other: Line) -> bool:
     return items or (bool(_TABLE_ROW.match(other.text)) and _is_row_above(one, other))
 
 
-def _form(asked: _Question, text: str) -> float:
+def _form(asked: _Question, text: str, opens: bool) -> float:
     score = _LENGTH * math.log1p(len(text))
-    if _opens(text):
+    if opens:
         score += _ASKS
     if asked.shape is not Shape.ANY:
         score += _FITS if holds(asked.shape, text, asked.text) else _MISSES
@@ -333,12 +392,21 @@ def _is_heading(text: str) -> bool:
     return _HEADING.match(text) is not None or _TITLE.fullmatch(text) is not None
 
 
+def _is_table_head(lines: Sequence[Line], place: int) -> bool:
+    """Whether it is the row above a table's rule."""
+    line, text = lines[place], lines[place].hit.passage.text
+    if not _TABLE_ROW.match(line.text):
+        return False
+    following = text[line.end :].lstrip("\n").split("\n", 1)[0]
+    return following.lstrip().startswith("|") and _is_rule(following)
+
+
 def _table_head(lines: Sequence[Line], place: int) -> int | None:
     """The place of the head of the table that this row belongs to; None where it is no row, or the head itself."""
     head = place
     while head and _TABLE_ROW.match(lines[head].text) and _is_row_above(lines[head - 1], lines[head]):
         head -= 1
-    return head if head != place else None
+    return head if head != place and _is_table_head(lines, head) else None
 
 
 def _is_row_above(one: Line, other: Line) -> bool:
@@ -346,42 +414,87 @@ def _is_row_above(one: Line, other: Line) -> bool:
     return bool(_TABLE_ROW.match(one.text)) and not re.search(r"\n\s*\n", between)
 
 
-def _stretch(line: Line, lines: Sequence[Line]) -> Quote:
-    """The line with what it needs to be understood, and with its neighbours that answer nearly as well."""
+def _stretch(line: Line, lines: Sequence[Line]) -> Quote | None:
+    """The line with what it needs to be understood, and with its neighbours that answer nearly as well. None where
+    there is only what leads to an answer."""
+    if _TABLE_ROW.match(line.text) and not line.opens:
+        first, last = _rows_alike(line, lines)
+    else:
+        first, last = _neighbours(line, lines)
+    if all(each.opens for each in lines[first : last + 1]) and not all(each.opens for each in lines):
+        return None
+    start, end = lines[first].start, lines[last].end
+    return Quote(line.hit, line.hit.passage.text[start:end], start, end, _head_above(lines, first))
+
+
+def _head_above(lines: Sequence[Line], row: int) -> str:
+    """The head of the row's table with the rule below it, where it is short enough to be shown with each row."""
+    head = _table_head(lines, row)
+    if head is None or lines[head + 1].start - lines[head].start > _LONGEST:
+        return ""
+    return lines[head].hit.passage.text[lines[head].start : lines[head + 1].start].strip()
+
+
+def _rows_alike(line: Line, lines: Sequence[Line]) -> tuple[int, int]:
+    """The row with those beside it that hold the same of the question."""
+
+    def alike(one: Line, other: Line) -> bool:
+        return _continues(one, other) and not one.opens and other.held == one.held
+
+    first = last = line.place
+    while last + 1 < len(lines) and alike(lines[last], lines[last + 1]):
+        if lines[last + 1].end - lines[first].start > _LONGEST:
+            break
+        last += 1
+    while first and alike(lines[first - 1], lines[first]) and lines[first - 1].start >= borrowed(line.hit.passage):
+        if lines[last].end - lines[first - 1].start > _LONGEST:
+            break
+        first -= 1
+    return first, last
+
+
+def _neighbours(line: Line, lines: Sequence[Line]) -> tuple[int, int]:
     room = _LONGEST
     first, last = _needed(line, lines), line.place
     if lines[last].end - lines[first].start > room:
         first = line.place
     last = _opened(line, lines, room)
-    if first and not _TABLE_ROW.match(line.text) and lines[first - 1].score > line.score - _NEAR:
+    if first and not _TABLE_ROW.match(line.text) and _is_near(lines[first - 1], line):
         first -= lines[last].end - lines[first - 1].start <= room
-    if last + 1 < len(lines) and lines[last + 1].score > line.score - _NEAR:
+    if last + 1 < len(lines) and not lines[last + 1].opens and _is_near(lines[last + 1], line):
         last += lines[last + 1].end - lines[first].start <= room
-    start, end = lines[first].start, lines[last].end
-    return Quote(line.hit, line.hit.passage.text[start:end], start, end)
+    return first, last
+
+
+def _is_near(other: Line, line: Line) -> bool:
+    return other.score > line.score - _NEAR and not _TABLE_ROW.match(other.text)
 
 
 def _needed(line: Line, lines: Sequence[Line]) -> int:
-    """Where the quote starts: at the table's head, the question that it answers, the sentence that it refers to."""
-    head = _table_head(lines, line.place)
-    if head is not None:
-        return head if lines[head].start >= borrowed(line.hit.passage) else line.place
+    """Where the quote starts: at the question that it answers, the sentence that it refers to."""
     before = lines[line.place - 1].text if line.place else ""
     refers = bool(before) and (bool(_REFERS_BACK.match(line.text)) or before.rstrip('*_"”) ').endswith(("?", "？")))
     return line.place - refers
 
 
+_LONGEST_OPENED = 1200  # characters of a quote that needs what follows its first line
+
+
 def _opened(line: Line, lines: Sequence[Line], room: int) -> int:
     """Where the quote ends: after a question or a heading with what follows it, before a list with its items."""
     last = line.place
-    while last + 1 < len(lines) and lines[last + 1].end - line.start <= room:
-        following = lines[last + 1]
-        if not (
-            _opens(lines[last].text) or (_opens(line.text) and last > line.place and _continues(lines[last], following))
-        ):
+    while last + 1 < len(lines) and _leads_on(line, lines[last], lines[last + 1]):
+        needed = lines[last].opens and not lines[last + 1].opens
+        if lines[last + 1].end - line.start > (_LONGEST_OPENED if needed else room):
             break
         last += 1
     return last
+
+
+def _leads_on(line: Line, last: Line, following: Line) -> bool:
+    if following.score == -math.inf:
+        return False
+    return last.opens or (line.opens and last.place >= line.place and _continues(last, following))
 
 
 _SUPPORT = 0.5  # of a statement's terms that must stand in the passage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,7 @@ from agent.budget import Account
 from agent.context import Context
 from agent.grading import ambiguous, grade
 from agent.outcomes import Option
+from agent.outline import wish_of
 from agent.state import Choice, Json, Pending, Question, State, said_from_json
 from agent.texts import listed, plain, texts_for
 from agent.understanding import Chosen, Understanding, understand, understand_choice
@@ -39,15 +41,42 @@ async def plan_of(state: State, context: Context, account: Account) -> Plan:
     if choice is not None:
         return await _chosen(choice, state, said, context, account)
     understood = await _understood(context.text, said, context, account)
-    return await asked_back(_planned(understood, context.text), context)
+    plan = _planned(understood, context.text)
+    if understood.goes_on:
+        plan = replace(plan, questions=_about(spoken_of(said), plan.questions))
+    return await asked_back(plan, context)
+
+
+def spoken_of(said: Sequence[Said]) -> list[str]:
+    """The documents that the thread's last answer cites, or that were chosen since."""
+    for place in range(len(said) - 1, -1, -1):
+        entry = said[place]
+        named = entry.citations if entry.kind == "answer" else _chosen_of(entry, said[place + 1 : place + 2])
+        documents = [str(each["document"]) for each in named if each.get("document")]
+        if documents:
+            return list(dict.fromkeys(documents))
+    return []
+
+
+def _chosen_of(card: Said, following: Sequence[Said]) -> Sequence[dict[str, object]]:
+    if card.kind != "clarification" or not card.options or not following or following[0].author != "user":
+        return ()
+    options = [Option.model_validate(option) for option in card.options]
+    chosen = understand_choice(following[0].text, None, options, "")
+    return [card.options[number] for number in chosen.options]
+
+
+def _about(documents: Sequence[str], questions: Sequence[Question]) -> list[Question]:
+    return [{**question, "documents": list(documents)} for question in questions]
 
 
 async def asked_back(plan: Plan, context: Context) -> Plan:
     """The plan, or a question back where several documents answer one of its questions and it doesn't tell which."""
     if plan.reply or plan.pending:
         return plan
+    plan = replace(plan, questions=[await _of_every(question, context) for question in plan.questions])
     for asking, question in enumerate(plan.questions):
-        options = await _options(question["text"], context)
+        options = () if await _settled(question, context) else await _options(question["text"], context)
         if options:
             pending: Pending = {
                 "text": texts_for(question["text"]).which,
@@ -59,10 +88,42 @@ async def asked_back(plan: Plan, context: Context) -> Plan:
     return plan
 
 
-async def _options(question: str, context: Context) -> Sequence[Option]:
+async def _options(question: str, context: Context, most: int = 0) -> Sequence[Option]:
     found = await _promising(question, context)
-    options = ambiguous(question, found, context.parts.limits.options) if found else ()
+    options = ambiguous(question, found, most or context.parts.limits.options) if found else ()
     return sorted(options, key=lambda option: option.label.casefold())
+
+
+async def _settled(question: Question, context: Context) -> bool:
+    """Whether it is told which documents are meant: a person chose them, they are wanted as they are, or they are those
+    of the thread and hold the answer."""
+    if question["chosen"]:
+        return True
+    narrowed = await context.search.narrowed(question["text"], question["documents"])
+    if narrowed.only and wish_of(narrowed.rest):
+        return True
+    if not question["documents"] or not narrowed.documents:
+        return False
+    found = await context.search.passages(narrowed.query, narrowed.documents)
+    return grade(narrowed.query, found.hits, context.parts.threshold).found
+
+
+_EVERY = re.compile(
+    r"\s*\b(?:(?:of|for|in|from|across|by|für|in|aus|von)\s+)?(?:all|each|every|both|alle[nr]?|jede[nmrs]?)\b"
+    r"(?:\s+of)?(?:\s+(?:the|our|these|der|unserer?))?(?:\s+[^\W\d_]+)?",
+    re.I,
+)
+_COMPARE = re.compile(r"^(?:please\s+|bitte\s+)?(?:compare|vergleiche?)\b", re.I)
+
+
+async def _of_every(question: Question, context: Context) -> Question:
+    """The question to each of the documents that answer it, where it asks for all of them."""
+    text = question["text"]
+    of_one = _COMPARE.sub("what are", _EVERY.sub("", text)).strip(" ?.!") + "?"
+    if of_one == text or not (_EVERY.search(text) or _COMPARE.search(text)) or not content_terms(of_one):
+        return question
+    options = await _options(of_one, context, context.parts.limits.passages)
+    return _question(of_one, [option.document for option in options if option.document]) if options else question
 
 
 async def _understood(text: str, said: Sequence[Said], context: Context, account: Account) -> Understanding:
@@ -78,7 +139,7 @@ async def _understood(text: str, said: Sequence[Said], context: Context, account
         return guess if guess.kind == "open" or await _answerable(guess, context) else _open(text)
     questions = tuple(dict.fromkeys(" ".join(question.split())[:_LONGEST_QUESTION] for question in reading.questions))
     questions = tuple(question for question in questions if question)[:most]
-    return Understanding("questions", _completed(questions, guess.questions), guess.reply) if questions else guess
+    return replace(guess, kind="questions", questions=_completed(questions, guess.questions)) if questions else guess
 
 
 def _completed(read: Sequence[str], guessed: Sequence[str]) -> tuple[str, ...]:
@@ -93,7 +154,7 @@ def _completed(read: Sequence[str], guessed: Sequence[str]) -> tuple[str, ...]:
 async def _answerable(guess: Understanding, context: Context) -> bool:
     """Whether the knowledge holds an answer to what a model calls unclear: then that isn't asked back."""
     for question in guess.questions:
-        if await _promising(question, context):
+        if await _settled(_question(question), context) or await _promising(question, context):
             return True
     return False
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, cast
 
 import httpx
 from cohere import AsyncClientV2
@@ -16,6 +17,7 @@ from storage.models import Hit
 
 _CANDIDATES = 50  # of the first passages, those that are sent
 _CHARACTERS = 2000  # of a passage
+_MALFORMED = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)  # what a reply can raise
 
 
 class RerankUnavailable(Exception):
@@ -53,13 +55,23 @@ class CohereReranker:
                     top_n=len(sent),
                     request_options=RequestOptions(max_retries=0, timeout_in_seconds=max(1, int(seconds))),
                 )
-            ranking = [(result.index, float(result.relevance_score)) for result in reply.results]
-        except (ApiError, httpx.HTTPError, TimeoutError, ValueError, TypeError, AttributeError) as error:
+            ranking = [_ranked(result.index, result.relevance_score) for result in reply.results]
+        except (ApiError, httpx.HTTPError, TimeoutError, *_MALFORMED) as error:
             raise RerankUnavailable from error
         return [*_ordered(sent, ranking), *rest]
 
     async def close(self) -> None:
         await self._http.aclose()
+
+
+def _ranked(index: object, score: object) -> tuple[int, float]:
+    """The client hands over what the server sent, of whatever type."""
+    if type(index) is not int or type(score) not in (int, float):
+        raise TypeError(f"a ranking of {type(index).__name__} and {type(score).__name__}")
+    value = float(cast(float, score))
+    if not math.isfinite(value):
+        raise ValueError("a score that is no number")
+    return index, value
 
 
 def _ordered(hits: list[Hit], ranking: list[tuple[int, float]]) -> list[Hit]:

@@ -14,10 +14,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from agent.context import Context
-from agent.evidence import as_finding, chosen_passages, read_sections
+from agent.evidence import as_finding, as_nearest, chosen_passages, read_sections
 from agent.grading import grade as graded
+from agent.outline import outline, wish_of
 from agent.rerank import RerankUnavailable
-from agent.state import Asked, Json, Researched, ResearchState
+from agent.state import Asked, Json, Researched, ResearchState, Wish
 from agent.tracing import traced
 
 
@@ -29,6 +30,7 @@ async def research(state: Asked, runtime: Runtime[Context]) -> Json:
 def _research_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
     graph = StateGraph(ResearchState, context_schema=Context, output_schema=Researched)
     graph.add_node(rewrite)
+    graph.add_node(sketch)
     graph.add_node(search)
     graph.add_node(rerank)
     graph.add_node(grade)
@@ -37,7 +39,8 @@ def _research_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
     graph.add_node(distil)
 
     graph.add_edge(START, "rewrite")
-    graph.add_edge("rewrite", "search")
+    graph.add_conditional_edges("rewrite", after_rewrite, ["sketch", "search"])
+    graph.add_edge("sketch", "distil")
     graph.add_edge("search", "rerank")
     graph.add_edge("rerank", "grade")
     graph.add_conditional_edges("grade", after_grade, ["read", "widen", "distil"])
@@ -47,19 +50,46 @@ def _research_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
     return graph.compile(checkpointer=False)
 
 
+def after_rewrite(state: ResearchState) -> str:
+    return "sketch" if state["wish"] else "search"
+
+
 def after_grade(state: ResearchState) -> str:
     if state["found"]:
         return "read"
-    return "widen" if state["documents"] and not state["chosen"] else "distil"
+    elsewhere = state["documents"] and not state["chosen"] and not state["only"]
+    return "widen" if elsewhere else "distil"
 
 
 @traced
 async def rewrite(state: ResearchState, runtime: Runtime[Context]) -> Json:
     """Look first where the question points to, unless a person has chosen already."""
     if state["chosen"]:
-        return {"query": state["question"]}
-    narrowed = await runtime.context.search.narrowed(state["question"])
-    return {"query": narrowed.query, "documents": list(narrowed.documents)}
+        return {"query": state["question"], "only": True, "wish": None}
+    narrowed = await runtime.context.search.narrowed(state["question"], state["documents"])
+    return {
+        "query": narrowed.query,
+        "documents": list(narrowed.documents),
+        "only": narrowed.only,
+        "wish": wish_of(narrowed.rest) if narrowed.only else None,
+    }
+
+
+@traced
+async def sketch(state: ResearchState, runtime: Runtime[Context]) -> Json:
+    """The documents are asked for as they are: nothing is searched."""
+    context = runtime.context
+    await context.status("reading the document")
+    evidence, left_out = await outline(state["documents"], state["wish"] or Wish(), context)
+    visible = [each for each in await context.search.visible() if each.document in state["documents"]]
+    return {
+        "evidence": evidence,
+        "left_out": left_out,
+        "nearest": as_nearest(visible),
+        "confidence": 1.0 if evidence else 0.0,
+        "limits": [],
+        "trace": [{"parts": len(evidence), "left_out": left_out}],
+    }
 
 
 @traced

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 class Shape(StrEnum):
     DATE = "date"
+    FREQUENCY = "frequency"
     DURATION = "duration"
     NUMBER = "number"
     MONEY = "money"
@@ -24,6 +25,15 @@ _QUESTION_SHAPES: tuple[tuple[Shape, re.Pattern[str]], ...] = (
     (
         Shape.PERCENT,
         re.compile(r"\bper ?cent(age)?\b|\bprozent\w*|百分之|百分比|比例|占比|\bwhat (share|proportion|rate)\b", re.I),
+    ),
+    (
+        Shape.FREQUENCY,
+        re.compile(
+            r"\b(how (often|frequent\w*|regular\w*)|how many times (a|an|per|each|every)|(at )?what (interval|frequenc)\w*)"
+            r"\b|\bwie (oft|häufig|regelmäßig)\b"
+            r"|(多久|多长时间|几(天|年|个月|周|小时)|隔多久).{0,8}次|频率|频次|每(天|年|月|周|个月)\S{0,6}几次|每隔多",
+            re.I,
+        ),
     ),
     (
         Shape.DURATION,
@@ -61,9 +71,9 @@ _QUESTION_SHAPES: tuple[tuple[Shape, re.Pattern[str]], ...] = (
     (
         Shape.NUMBER,
         re.compile(
-            r"\bhow (many|much|far|tall|high|large|big|fast|often|deep|wide|heavy|hot)\b|\bwhat (number|amount|"
+            r"\bhow (many|much|far|tall|high|large|big|fast|deep|wide|heavy|hot)\b|\bwhat (number|amount|"
             r"size|population)\b"
-            r"|\bwie (viel|viele|hoch|groß|weit|oft)\b|多少|几(个|次|人|种|名|位|家|所|条|台|分)|多(高|大|远|"
+            r"|\bwie (viel|viele|hoch|groß|weit)\b|多少|几(个|次|人|种|名|位|家|所|条|台|分)|多(高|大|远|"
             r"快|重|深|宽)|上限",
             re.I,
         ),
@@ -86,7 +96,7 @@ _QUESTION_SHAPES: tuple[tuple[Shape, re.Pattern[str]], ...] = (
 )
 
 _ASKING_WORDS = re.compile(
-    r"\bhow (?:long|old|many|much|often|far|tall|high|big|large|fast|deep|wide|heavy)\b"
+    r"\bhow (?:long|old|many|much|often|frequently|far|tall|high|big|large|fast|deep|wide|heavy)\b"
     r"|\b(?:what|which) (?:kind|type|sort|name|number|amount)s? of\b"
     r"|\b(?:wie|wieviele?) (?:lange?|alt|viele?|oft|weit|hoch|groß|schnell)\b"
     r"|\b(?:please|pls|bitte|tell me|show me|list|explain|describe|do you know|is called|are called|called|named)\b"
@@ -123,6 +133,18 @@ _DURATION = re.compile(
     r"[\s-]*(?:\(\d+\)\s*)?"
     rf"(?:(?:calendar|business|working|full|more|consecutive)\s+)?{_UNIT}\b"
     r"|(?:\d{1,9}|[一二三四五六七八九十百两半]+)\s*(?:个)?(?:工作日|月|天|年|周|小时|分钟|日|星期|岁|秒)",
+    re.I,
+)
+_FREQUENCY = re.compile(
+    rf"\b(?:every|each|once|twice|thrice|per|jede[nrsm]?|alle|pro|einmal|zweimal|dreimal|\d{{1,3}}-?mal)\s+(?:[\w-]+\s+){{0,2}}"
+    rf"(?:other|second|third|{_UNIT[1:-1]}|quarters?|night|morning|evening|quartal\w*|monat|tag|jahr|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|july|spring|summer|autumn|winter)\b"
+    r"|\b(?:once|twice|thrice|times?) (?:an?|per|each|every|in)\b|\bat (?:regular )?intervals\b|\bmal (?:pro|im|in der|am)\b"
+    r"|\b(?:hourly|daily|nightly|weekly|fortnightly|monthly|quarterly|yearly|annual(?:ly)?|biannual(?:ly)?|biennial(?:ly)?|"
+    r"bi-?weekly|bi-?monthly|half-yearly|semi-?annual(?:ly)?|regularly|occasionally|rarely|seldom|frequently|always|never|"
+    r"on (?:mon|tues|wednes|thurs|fri|satur|sun)days)\b|\b\w*(?:täglich|stündlich|wöchentlich|monatlich|jährlich)\w*"
+    r"|每(?:隔)?(?:[一二三四五六七八九十两半\d]{0,3}个?)(?:工作日|天|日|周|星期|月|季度?|年|小时|分钟|半年|次)|次[/／](?:天|日|周|月|年)"
+    r"|(?:定期|逐年|逐月|按月|按年|按季|[一两二三四]年一|[一两二三四]个?月一|[一两二三四]周一)",
     re.I,
 )
 _MONTHS = (
@@ -215,11 +237,12 @@ def holds(shape: Shape, text: str, question: str) -> bool:
         return not _has_capitals(text) or bool(names(text) - _words(question))
     if not (_PATTERNS[shape].search(text) or (shape is Shape.DATE and _DURATION.search(text))):
         return False
-    return shape is Shape.REASON or shape is Shape.DATE or bool(numbers(text) - numbers(question))
+    return shape in (Shape.REASON, Shape.DATE, Shape.FREQUENCY) or bool(numbers(text) - numbers(question))
 
 
 _PATTERNS = {
     Shape.DATE: _DATE,
+    Shape.FREQUENCY: _FREQUENCY,
     Shape.DURATION: _DURATION,
     Shape.NUMBER: re.compile(rf"{_DIGITS.pattern}|{_WORD_NUMBER.pattern}|{_CJK_NUMBER.pattern}", re.I),
     Shape.MONEY: _MONEY,

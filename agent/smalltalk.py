@@ -116,7 +116,34 @@ def reply_to(text: str) -> str | None:
         return None
     if not words:
         return "Yes? Ask me anything about the files posted here."
+    reply = _said(words)
+    return reply if reply is not None or text.rstrip().endswith(("?", "？")) else _several_said(words)
+
+
+def _said(words: str) -> str | None:
     return next((talk.reply for talk in _TALKS if talk.pattern.fullmatch(words)), None)
+
+
+_TO_SOMEONE = re.compile(
+    r"\b((?i:thanks|thank you|thx|cheers|ok|okay|great|perfect|hi|hello|hey|good morning|bye|danke|hallo)(?: a lot| so much| very much| sehr)?)"
+    r",? +[A-ZÄÖÜ][a-zäöüß'-]+(?=[ ,.!]|$)"
+)
+_CLOSING = re.compile(
+    r"(?i:(?:i )?(?:will|shall) do(?: (?:so|that|it))?|i'll (?:do (?:so|that|it)|try(?: that| it)?|check)|sounds good|"
+    r"noted|on it|that (?:works|does it)|mach ich|werde ich(?: machen| tun)?|klingt gut)"
+)
+
+
+def _several_said(words: str) -> str | None:
+    """What to say to several words of small talk, to somebody by name or not."""
+    parts = [part.strip(_EDGES) for part in re.split(r"[,.!;]+", _TO_SOMEONE.sub(r"\1,", words))]
+    parts = [part for part in parts if part]
+    replies = [_said(part) for part in parts if not _CLOSING.fullmatch(part)]
+    if any(reply is None for reply in replies) or not all(
+        _is_pleasant(part) or _CLOSING.fullmatch(part) for part in parts
+    ):
+        return None
+    return next((reply for reply in reversed(replies) if reply), "Glad to help.")
 
 
 def without_pleasantries(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from storage.models import Anchor, Hit, Passage, Section
@@ -14,7 +14,8 @@ Json = dict[str, Any]
 
 
 class Question(TypedDict):
-    """`documents` narrows the search to these ([]: to none); `chosen`: by a person, so that it stays narrow."""
+    """`documents` narrows the search to these ([]: to none); `chosen`: by a person, so that it stays narrow; else they
+    are those that the thread speaks of, looked at first."""
 
     text: str
     documents: list[str]
@@ -32,7 +33,8 @@ class Evidence(TypedDict):
 
 
 class Finding(TypedDict):
-    """What research found for one question. `limits` is what the search couldn't do."""
+    """What research found for one question. `limits` is what the search couldn't do. With `left_out` it is an outline
+    of whole documents: the number of parts that it leaves out."""
 
     order: int
     question: str
@@ -42,6 +44,7 @@ class Finding(TypedDict):
     evidence: list[Evidence]
     nearest: list[Json]
     limits: list[str]
+    left_out: NotRequired[int]
 
 
 class Pending(TypedDict):
@@ -139,10 +142,23 @@ class Asked(TypedDict):
     passages: int
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A document as it is: a page, slide or sheet of it by number or name; the whole where `kind` is ""."""
+
+    kind: str = ""
+    number: int = 0
+    name: str = ""
+
+
 class ResearchState(Asked):
     """Of the research of one question. It is never stored: passages are here as they are."""
 
     query: NotRequired[str]
+    only: NotRequired[bool]  # these documents, and no others, are meant
+    wish: NotRequired[Wish | None]
+    left_out: NotRequired[int]
+    nearest: NotRequired[list[Json]]
     hits: NotRequired[list[Hit]]
     limits: NotRequired[list[str]]
     confidence: NotRequired[float]

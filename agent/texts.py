@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agent.shapes import without_asking_words
+from storage.terms import content_terms
+
 _CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _KANA_OR_HANGUL = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 
@@ -21,6 +24,7 @@ class Texts:
     gone: str  # {names}
     out_of_time: str
     quotations: str
+    left_out: str  # {count}
     separator: str
 
 
@@ -34,6 +38,7 @@ ENGLISH = Texts(
     gone="No longer there: {names}. This is from the other documents.",
     out_of_time="I ran out of time before I could answer this. Please ask again, or ask for less at once.",
     quotations="the model could not be used: these are quotations",
+    left_out="… and {count} more sections.",
     separator=", ",
 )
 
@@ -47,6 +52,7 @@ CHINESE = Texts(
     gone="已不存在：{names}。以下内容来自其他文档。",
     out_of_time="时间不够，没能回答完。请再问一次，或一次少问一些。",
     quotations="无法使用模型：以下为原文摘录",
+    left_out="……另有{count}个部分。",
     separator="、",
 )
 
@@ -59,6 +65,30 @@ def texts_for(text: str) -> Texts:
 def plain(name: str) -> str:
     """A document's name, which anyone may choose, as text that no renderer takes for markup."""
     return "`" + " ".join(name.replace("`", "'").split()) + "`"
+
+
+def telling(question: str) -> str:
+    """The words of a question that say what was looked for; the question where none does."""
+    if texts_for(question) is CHINESE:
+        parts = _CHINESE_JOINTS.split(without_asking_words(_COUNTED.sub(" ", question)))
+        words = [part.strip() for part in parts if content_terms(part)]
+    else:
+        words = [word for word in question.split() if word.strip(_EDGES).casefold() not in _ASKING]
+    return " ".join(words) or question
+
+
+_CHINESE_JOINTS = re.compile(r"[\s，。？！、；：“”《》?!,;:]+|[的了吗呢吧啊么是和与在]+")
+_COUNTED = re.compile("(?:多少|几)[个位名家份]")
+_EDGES = " .,;:!?\"'()„“”"
+_ASKING = frozenset(
+    "viel viele vielen habe hat hatte hast haben hätte hätten bin bist war waren wäre sei würde würden wurden worden "
+    "sollte sollten solle könnte könnten kannst könnt darf darfst dürfen dürfte müssen musst müsste will willst wollen "
+    "wollte möchte möchten mag gilt gelten gab gäbe gehe geht gehen mache macht machen lang lange hoch oft denn mal "
+    "bitte "
+    "unsere unseren unserem unserer unseres deine deinen euer eure seinen seiner ihren ihrem ihrer dieser diese dieses "
+    "diesem diesen alle allen aller jeden jedem alles man sehr schon wieso weshalb worin wofür womit darin dazu dafür "
+    "damit gegen pro ins am ans vom beim hinter neben während seit wessen".split()
+)
 
 
 def listed(texts: Texts, words: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from agent.followups import AUXILIARIES, Before, complete, names_in, refers_to_nothing
+from agent.followups import AUXILIARIES, PREPOSITIONS, Before, complete, goes_on, names_in, refers_to_nothing
 from agent.outcomes import Option
 from agent.shapes import has_ideographs
 from agent.smalltalk import reply_to, without_pleasantries
@@ -23,11 +23,12 @@ _READ = 1000  # characters of an answer that are looked at for names
 @dataclass(frozen=True, slots=True)
 class Understanding:
     """`reply` is what to say: the friendly word of a chat, or the question back where it is open. Of questions it is a
-    remark on those that were left out, "" where there are none."""
+    remark on those that were left out, "" where there are none. `goes_on`: they go on from what the thread spoke of."""
 
     kind: Literal["chat", "questions", "open"]
     questions: tuple[str, ...] = ()
     reply: str = ""
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ def understand(text: str, said: Sequence[Said], attached_names: Sequence[str] = 
         question = part if attached_names else complete(part, before)
         questions.append(question)
         before = _with_names(Before(question, before.answered if len(questions) == 1 else "", before.names))
-    return Understanding("questions", tuple(questions), _remark(len(parts), limit, text))
+    follows = bool(questions) and (questions[0] != parts[0] or goes_on(parts[0]))
+    return Understanding("questions", tuple(questions), _remark(len(parts), limit, text), follows)
 
 
 _MENTION = re.compile(r"<[@#!][^>\s]{1,40}>")
@@ -127,13 +129,6 @@ _INTERROGATIVE = (
 )
 _IMPERATIVE = r"(?:list|show|tell|give|explain|describe|summari[sz]e|compare|find|name|nenne|zeig|erklär|liste)"
 _ASKING_AUXILIARY = rf"(?:{'|'.join(map(re.escape, AUXILIARIES))})"
-_AND = re.compile(
-    rf"\s*[,;]?\s+(?:and(?: also)?|also|as well as|und(?: auch)?|sowie)\s+(?=(?:{_INTERROGATIVE}\b|"
-    rf"(?:do|does|did|can|could|may|must|should|will|is|are)\s+(?:i|we|you|they|he|she|it|there|the|a|an|our|"
-    rf"my)\b|{_IMPERATIVE}\b))"
-    r"|\s*[,;]?\s+(?:and also|und auch)\s+",
-    re.I,
-)
 _ASKS = re.compile(
     rf"^(?:(?:and|also|but|or|then|und|in|for|at|on|by|to|since|from|until|of|with|für|seit|"
     rf"bis)\s+)*(?:{_INTERROGATIVE}\b|"
@@ -233,11 +228,64 @@ def _is_question(piece: str) -> bool:
 
 def _of_conjunction(question: str) -> Iterable[str]:
     """ "What is the notice period and how many days of leave do I get?" asks two things."""
-    parts = [part.strip(" ,;") for part in _AND.split(question)]
+    parts = _conjoined(question)
     whole = all(content_terms(part) for part in parts) and _ASKS.match(parts[0]) is not None
     if len(parts) == 1 or not whole or re.match(r"(?:do|does) (?:you|anyone) know\b", question, re.I):
         return [question]
     return [part if part.endswith(("?", "？")) else f"{part}?" for part in parts]
+
+
+_AND = re.compile(r"(?P<comma>[,;])?\s+(?:(?P<also>and also|und auch)|and|also|as well as|und|sowie)\s+", re.I)
+_QUESTION_WORD = re.compile(rf"(?:(?:{'|'.join(PREPOSITIONS)})\s+)?{_INTERROGATIVE}\b|{_IMPERATIVE}\b", re.I)
+_INVERTED = re.compile(
+    r"(?i:(?P<aux>is|are|was|were|do|does|did|can|could|may|must|should|will|has|have|darf|dürfen|kann|können|muss|müssen|"
+    r"ist|sind|gibt|gilt|wird|werden))\s+(?P<subject>[^\W\d_][\w'-]*)(?:\s+(?P<next>[\w'-]+))?"
+)
+_SUBJECTS = frozenset(
+    "i we you they he she it there the a an our my your this that these those any anyone somebody someone everyone all "
+    "ich wir ihr man er sie es der die das ein eine unser unsere mein meine".split()
+)
+_NO_SUBJECT = re.compile(
+    r"(?:not|also|always|never|ever|still|only|often|then|now|very|too|so|be|been|have|to|nicht|auch|immer|nur|noch|\w+n't|"
+    r"\w+(?:ly|ed|en|able|ible|ful|ous|ive))",
+    re.I,
+)
+_NO_PREDICATE = frozenset({*PREPOSITIONS, "and", "or", "to", "und", "oder"})
+_PLURAL = re.compile(r"[A-Za-z]{2,}(?<![sui])s", re.I)
+_ASKS_IN_INVERSION = re.compile(rf"(?:how|when|where|why|whom|wie|wann|wo|warum|{_ASKING_AUXILIARY})\b", re.I)
+
+
+def _conjoined(question: str) -> list[str]:
+    """The question, cut before each "and" that another one follows."""
+    parts: list[str] = []
+    start = 0
+    for joint in _AND.finditer(question):
+        first = question[start : joint.start()]
+        if _is_clause(first) and (joint["also"] or _opens(question[joint.end() :], first)):
+            parts.append(first.strip(" ,;"))
+            start = joint.end()
+    return [*parts, question[start:].strip(" ,;")]
+
+
+def _is_clause(text: str) -> bool:
+    """Whether it could stand alone: "on which day" goes on with "and in which place do we meet"."""
+    return re.fullmatch(r"\s*(?:\w+\s+)?(?:what|which|welche\w?)\s+\w+\s*", text, re.I) is None
+
+
+def _opens(text: str, first: str) -> bool:
+    """Whether a question begins here, and no second predicate of the first: "and is paid monthly"."""
+    if _QUESTION_WORD.match(text):
+        return True
+    inverted = _INVERTED.match(text)
+    if inverted is None:
+        return False
+    subject, following = inverted["subject"], (inverted["next"] or "").lower()
+    if subject.lower() in _SUBJECTS:
+        return True
+    if _NO_SUBJECT.fullmatch(subject) or not following or following in _NO_PREDICATE:
+        return False
+    is_thing = inverted["aux"].lower() in ("is", "are", "was", "were", "ist", "sind", "do", "does", "did")
+    return is_thing or _ASKS_IN_INVERSION.match(first.strip()) is not None or _PLURAL.fullmatch(subject) is not None
 
 
 # the answer to a clarification

@@ -81,7 +81,7 @@ async def write_quotes(writing: Writing, finding: Finding) -> bool:
     quotes = _quotes(finding, [source.hit for source in sources])
     for quoted in quotes:
         source = next(source for source in sources if source.hit == quoted.hit)
-        await writing.paragraph(_as_quotation(quoted.text, writing.cite(source, quoted)))
+        await writing.paragraph(as_quotation(quoted.shown, writing.cite(source, quoted)))
     return bool(quotes)
 
 
@@ -172,7 +172,7 @@ def _best_quote(statement: str, hit: Hit) -> Quote:
     return Quote(hit, hit.passage.text[start:], start, end)
 
 
-def _as_quotation(text: str, number: int) -> str:
+def as_quotation(text: str, number: int) -> str:
     """A block quote; the brackets of the text itself are kept apart from citations by a word joiner."""
     shown = re.sub(r"\[(?=\s*\d)", "[\u2060", text)
     last = shown.rpartition("\n")[2]

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING
 from bot.cli import parser, wrong_usage
 
 if TYPE_CHECKING:
+    from sqlalchemy.exc import SQLAlchemyError
+
     from bot.app import App
     from bot.settings import Settings
 
@@ -28,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = top.parse_args(argv)
     if wrong := wrong_usage(arguments):
         top.error(wrong)
+    os.umask(0o077)  # what is kept is for this user alone
+    if arguments.command == "run":
+        signal.signal(signal.SIGTERM, _end)
     try:
         return _run(arguments)
     except KeyboardInterrupt:
@@ -37,8 +43,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _end(*_: object) -> None:
+    """Nothing was opened yet."""
+    sys.exit(0)
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from pydantic import ValidationError
+    from sqlalchemy.exc import SQLAlchemyError
 
     from bot.client import ClientError
     from bot.platform import NotStarted
@@ -56,17 +68,26 @@ def _run(arguments: argparse.Namespace) -> int:
         return _complain(str(error))
     except BrokenPipeError:
         raise
+    except (OSError, SQLAlchemyError) as error:
+        log.debug("storage", exc_info=True)
+        return _complain(_storage_trouble(error))
     except Exception:  # the boundary: what nobody foresaw is for the log, not for who typed the command
         log.log(logging.ERROR if arguments.command == "run" else logging.DEBUG, "unforeseen", exc_info=True)
         return _complain("Something went wrong that nobody foresaw. With LOG_LEVEL=DEBUG the log on this screen tells.")
 
 
 async def _serve(settings: Settings) -> int:
+    """Until SIGTERM or SIGINT; one that comes while the bot starts ends it as soon as it has."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, ended.set)
+
     from bot.app import open_app
 
     async with open_app(settings) as app:
         log.info("the page is at %s", app.url)
-        await app.wait_for_signal()
+        await ended.wait()
         log.info("ending")
     return 0
 
@@ -100,6 +121,22 @@ def _log(level: str) -> None:
     logging.basicConfig(level=max(logging.WARNING, getattr(logging, level)), handlers=[handler])
     for name in OURS:
         logging.getLogger(name).setLevel(level)
+
+
+def _storage_trouble(error: OSError | SQLAlchemyError) -> str:
+    from storage.database import is_disk_full
+
+    if is_disk_full(error):
+        return "The disk is full. Free space under DATA_DIR, then try again."
+    if isinstance(error, OSError):
+        where = f"{error.filename} can't be used" if error.filename else "A file or an address can't be used"
+        return (
+            f"{where} ({error.strerror or 'no reason is given'}). Check that it is there and that this user may use it."
+        )
+    return (
+        f"The database under DATA_DIR can't be used ({getattr(error, 'orig', None) or 'it answers with an error'}). "
+        "Check that this user may write there, and that no other program holds it."
+    )
 
 
 def _complain(text: str) -> int:

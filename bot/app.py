@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy.exc import SQLAlchemyError
 
 from agent.agent import Agent
 from agent.context import Parts
@@ -24,6 +22,7 @@ from bot.datadir import DataDir, Running
 from bot.lanes import Core, Lanes, Widths
 from bot.operations import BotOperations
 from bot.platform import Platform
+from bot.readiness import Probes, Readiness, endpoints
 from bot.rows import Stores
 from bot.settings import Settings
 from bot.upkeep import Upkeep
@@ -42,12 +41,11 @@ from storage.embeddings import (
     collection_name,
     fingerprint,
 )
-from storage.errors import EmbeddingChanged, EmbeddingUnavailable, StoreUnavailable
+from storage.errors import EmbeddingChanged, EmbeddingUnavailable
 from storage.facts import Facts
 from storage.journal import Heartbeat, Journal
 from storage.knowledge import Fusion, KnowledgeStore
 from storage.lance import LanceStore
-from storage.models import Version
 from storage.retrieval import Retriever
 from storage.transcript import Transcript
 
@@ -60,14 +58,6 @@ class App:
 
     url: str
     token: str | None
-
-    async def wait_for_signal(self) -> None:
-        """Return at SIGTERM or SIGINT."""
-        ended = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(each, ended.set)
-        await ended.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +111,8 @@ async def open_app(settings: Settings, *, port: int | None = None, any_model: bo
         platforms: dict[str, Platform] = {}
         conversation = Conversation(stores, agent, knowledge.ingestor, platforms, _rules(settings))
         operations = BotOperations(stores, conversation, knowledge.ingestor, directory, knowledge.accept_model)
+        probes = Probes(endpoints(settings))
+        stack.push_async_callback(probes.close)
         desk = Desk(
             transcript=stores.transcript,
             channels=stores.channels,
@@ -128,7 +120,8 @@ async def open_app(settings: Settings, *, port: int | None = None, any_model: bo
             documents=stores.documents,
             retriever=knowledge.retriever,
             operations=operations,
-            readiness=_Readiness(database, knowledge),
+            living=stores.journal.references,
+            readiness=Readiness(knowledge.facts, knowledge.store, probes),
         )
         web = platforms["web"] = Web(_web_options(settings, directory, port), desk)
         heartbeat = stack.enter_context(Heartbeat(url))
@@ -250,28 +243,3 @@ def _web_options(settings: Settings, directory: DataDir, port: int | None) -> We
         uploads=directory.uploads,
         largest_upload=settings.file_limits.size,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Readiness:
-    """Asks each dependency whether it works."""
-
-    database: Database
-    knowledge: Knowledge
-
-    async def __call__(self) -> dict[str, str]:
-        return {"database": await self._database(), "passages": await self._passages()}
-
-    async def _database(self) -> str:
-        try:
-            await self.knowledge.facts.get(EMBEDDING)
-        except SQLAlchemyError:
-            return "the database can't be read"
-        return "ok"
-
-    async def _passages(self) -> str:
-        try:
-            await self.knowledge.store.count("", Version("", 0))
-        except StoreUnavailable:
-            return "the knowledge store can't be reached"
-        return "ok"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot import commands
-from bot.messages import Incoming, Kind
+from bot.messages import Attachment, Incoming, Kind
 from bot.platform import Claim, Refused, Why
 from bot.rows import Stores, file_rows, is_among_people, new_row, place_of
 from storage.channels import Channel
@@ -122,6 +122,7 @@ class Claiming:
     async def _claim_edit(self, connection: AsyncConnection, incoming: Incoming, new: NewRow) -> Received:
         line = await self._own_line(incoming)
         await self._check_pace(connection, new)
+        new = new_row(incoming.model_copy(update={"attachments": await self._posted_with(incoming)}))
         row, is_new = await self._stores.journal.claim(connection, new)
         if not is_new:
             return Received(row, new=False)
@@ -131,6 +132,13 @@ class Claiming:
         received = await self._withdraw(connection, row, files=False)
         await self._stores.transcript.edit_question(connection, place_of(row), row.message, incoming.text)
         return received
+
+    async def _posted_with(self, incoming: Incoming) -> tuple[Attachment, ...]:
+        """The files of the message that is edited: they are its files still."""
+        where = incoming.where
+        rows = await self._stores.journal.of_message(where.platform, where.workspace, incoming.message)
+        first = next((row for row in rows if row.kind == Kind.MESSAGE), None)
+        return Incoming.model_validate(first.payload).attachments if first is not None else ()
 
     async def _claim_deletion(self, connection: AsyncConnection, incoming: Incoming, new: NewRow) -> Received:
         await self._own_line(incoming)

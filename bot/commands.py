@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bot.messages import Reply
-from bot.rendering import day
+from bot.rendering import counted, day
 from storage.channels import Channel, Channels
 from storage.documents import Documents
 from storage.models import Document, Scope
@@ -122,18 +122,20 @@ class Commands:
             return Reply(kind="help", text=_settings(caller.channel))
         if not caller.manages:
             return Reply(kind="error", text="The settings are changed by who manages this channel.")
-        changed = _changed(caller.channel, change)
-        if changed is None:
+        if _changed(caller.channel, change) is None:
             return Reply(kind="error", text=f"I don't know that setting.\n\n{_settings(caller.channel)}")
-        await self._channels.put(changed)
+        channel = caller.channel
+        changed = await self._channels.change(
+            channel.platform, channel.workspace, channel.channel, caller.user, lambda now: _changed(now, change) or now
+        )
         return Reply(kind="notice", text=f"Done.\n\n{_settings(changed)}")
 
 
 def _listed(document: Document) -> str:
-    size = f"{document.pages:,} pages, " if document.pages else ""
+    size = f"{counted(document.pages, 'page')}, " if document.pages else ""
     return (
         f"- **{document.name}**, version {document.version} of {day(document.posted_at)}: "
-        f"{size}{document.passages:,} passages, {_bytes(document.size)}, posted by {document.posted_by}"
+        f"{size}{counted(document.passages, 'passage')}, {_bytes(document.size)}, posted by {document.posted_by}"
         + (f" in {document.channel}" if document.channel else "")
     )
 

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from agent.agent import Agent, Choice, TurnRequest
-from agent.outcomes import Answer, Event, Status
+from agent.outcomes import Answer, Event, Option, Status
+from agent.understanding import understand_choice
 from bot import commands, rendering
 from bot.commands import Caller, Commands
 from bot.messages import Attachment, FileLine, Incoming, Kind, Reply, ThreadRef
@@ -20,7 +21,7 @@ from ingest.ingestor import Ingestor, Progress, Upload, Verdict
 from storage.channels import Channel
 from storage.clarifications import Card
 from storage.journal import Row
-from storage.models import Scope, Version
+from storage.models import DocumentState, Scope, Version
 from storage.transcript import Line
 
 CITED_DAYS = 30.0  # how long a thread hears of new versions of what its answers cite
@@ -62,7 +63,7 @@ class Conversation:
             return await self._learn(row)
         incoming = Incoming.model_validate(row.payload)
         if row.kind == Kind.NOTICE:
-            return Outcome(rendering.notice(incoming.text))
+            return await self._notify(row, incoming)
         if row.kind == Kind.DELETE:
             return await self._delete(row, incoming)
         if row.kind == Kind.ACTION:
@@ -73,22 +74,33 @@ class Conversation:
         command = commands.parse(incoming.text)
         if command is not None and not incoming.attachments:
             return await self._obey(row, incoming, command)
-        line = await self._stores.transcript.find(row.platform, row.workspace, row.message)
-        files = await self._stores.journal.files_of(row)
-        verdicts = [Verdict.model_validate(file.outcome) for file in files if file.outcome is not None]
-        verdicts += _not_taken(incoming, verdicts)
-        files_read = tuple(rendering.file_line(verdict) for verdict in verdicts)
+        if await self._was_edited_again(row, incoming):
+            return Outcome()
+        verdicts = await self._verdicts(row, incoming)
+        files = tuple(rendering.file_line(verdict) for verdict in verdicts)
         before = await self._before(row)
         if not asks(incoming):
-            report = rendering.report(verdicts) if await self._wants_report(incoming, verdicts) and not before else None
-            return Outcome(report, files=files_read)
-        if row.kind == Kind.EDIT and line is not None and line.text != incoming.text:
-            return Outcome()  # edited once more since
+            wanted = not before and await self._wants_report(incoming, verdicts)
+            told = {"files": [verdict.model_dump(mode="json") for verdict in verdicts]}
+            return Outcome(rendering.report(verdicts) if wanted else None, files=files, record=told)
         attached = tuple(each.document for each in verdicts if each.document and each.verdict != "refused")
         outcome = await self._ask(row, incoming, attached)
-        if outcome.reply is None or row.kind == Kind.EDIT:
-            return replace(outcome, revised=tuple(before))
-        return replace(outcome, reply=rendering.with_files(outcome.reply, verdicts), files=files_read)
+        if outcome.reply is None:
+            return outcome
+        is_reported = any(line.kind == "report" for line in before)
+        reply = outcome.reply if is_reported else rendering.with_files(outcome.reply, verdicts)
+        return replace(
+            outcome, reply=reply, files=files, revised=tuple(line for line in before if line.kind != "report")
+        )
+
+    async def _was_edited_again(self, row: Row, incoming: Incoming) -> bool:
+        line = await self._stores.transcript.find(row.platform, row.workspace, row.message)
+        return row.kind == Kind.EDIT and line is not None and line.text != incoming.text
+
+    async def _verdicts(self, row: Row, incoming: Incoming) -> list[Verdict]:
+        files = await self._stores.journal.files_of(row)
+        verdicts = [Verdict.model_validate(file.outcome) for file in files if file.outcome is not None]
+        return verdicts or _not_taken(incoming)
 
     async def _wants_report(self, incoming: Incoming, verdicts: Sequence[Verdict]) -> bool:
         """A quiet channel hears of its files only where one was not read."""
@@ -136,6 +148,10 @@ class Conversation:
 
     async def _ask(self, row: Row, incoming: Incoming, attached: tuple[str, ...] = ()) -> Outcome:
         card = await self._stores.clarifications.decided_by(row.id)
+        if card is None and (asker := await self._answered_for(row, incoming)):
+            return Outcome(
+                rendering.notice(f"That question is for {asker}, who asked. Ask me another one at any time.")
+            )
         agent_thread = card.agent_thread if card is not None else await self._agent_thread(row)
         channel = await self._channel(incoming)
         scope = await self._scope(row)
@@ -169,6 +185,18 @@ class Conversation:
             options=[option.model_dump(mode="json") for option in outcome.options],
         )
         return Outcome(rendering.clarification(outcome, new.id), new, record)
+
+    async def _answered_for(self, row: Row, incoming: Incoming) -> str:
+        """Who was asked which one is meant, where somebody else types a choice; "" where nobody does."""
+        async with self._stores.database.read() as connection:
+            waiting = await self._stores.clarifications.open_in(connection, place_of(row))
+        for card in waiting:
+            options = [Option.model_validate(option) for option in card.options]
+            if card.asker == row.user or not options:
+                continue
+            if understand_choice(incoming.text, None, options, card.question).kind == "options":
+                return card.asker
+        return ""
 
     async def _agent_thread(self, row: Row) -> str:
         """The thread's own id; while a clarification waits in it, one apart, so that the clarification stays whole."""
@@ -237,6 +265,14 @@ class Conversation:
             await self._tell_who_cited(row, verdict)
         return Outcome(record=verdict.model_dump(mode="json"))
 
+    async def _notify(self, row: Row, incoming: Incoming) -> Outcome:
+        """Say that a source has changed, where the thread may still know of it."""
+        document = await self._stores.documents.get(incoming.document)
+        if document is None or document.state is not DocumentState.CURRENT:
+            return Outcome()
+        is_seen = document.audience in (await self._scope(row)).audiences
+        return Outcome(rendering.changed_source(document) if is_seen else None)
+
     async def _tell_who_cited(self, row: Row, verdict: Verdict) -> None:
         """Each thread whose answers cite an older version hears of the change, once for each version that it cites."""
         new = Version(verdict.document, verdict.version)
@@ -249,7 +285,7 @@ class Conversation:
                     message=f"{verdict.document}.{version}",
                     revision=place.thread,
                     user="",
-                    text=rendering.changed_source(verdict),
+                    document=verdict.document,
                     sent_at=row.sent_at,
                 )
                 await self._stores.journal.claim(connection, new_row(incoming))
@@ -311,8 +347,6 @@ class ProgressTeller:
         await self.teller(Status(text=f"{self.name}: {what}{share}"))
 
 
-def _not_taken(incoming: Incoming, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    if verdicts or not incoming.attachments:
-        return []
+def _not_taken(incoming: Incoming) -> list[Verdict]:
     reason = "this channel takes no files; `settings knowledge on` changes that"
     return [Verdict(name=each.name, verdict="refused", reason=reason) for each in incoming.attachments]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bot.client import NotDone, Sent
@@ -13,20 +15,31 @@ LINES_IN_POST = 50
 BYTES_IN_POST = 64 * 1024 * 1024
 
 
-def batches(paths: Sequence[Path], corpus: Path | None) -> Iterator[list[Sent]]:
-    """The posts to make. Raises NotDone where there is nothing, or a line that is no document."""
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """What can't be posted, and why."""
+
+    name: str
+    reason: str
+
+
+Item = Sent | Unfit
+
+
+def batches(paths: Sequence[Path], corpus: Path | None) -> Iterator[list[Item]]:
+    """The posts to make. Raises NotDone where there is nothing."""
     yield from grouped(files(paths), FILES_IN_POST)
     if corpus is not None:
         yield from grouped(lines(corpus), LINES_IN_POST)
 
 
-def grouped(sent: Iterator[Sent], most: int) -> Iterator[list[Sent]]:
+def grouped(items: Iterator[Item], most: int) -> Iterator[list[Item]]:
     """Twins by name never stand in one post: there the second would not be a new version of the first."""
-    batch: list[Sent] = []
+    batch: list[Item] = []
     names: set[str] = set()
     size = 0
-    for file in sent:
-        bytes_ = len(file.content) if isinstance(file.content, bytes) else file.content.stat().st_size
+    for file in items:
+        bytes_ = _size(file)
         if batch and (len(batch) == most or file.name in names or size + bytes_ > BYTES_IN_POST):
             yield batch
             batch, names, size = [], set(), 0
@@ -37,7 +50,13 @@ def grouped(sent: Iterator[Sent], most: int) -> Iterator[list[Sent]]:
         yield batch
 
 
-def files(paths: Sequence[Path]) -> Iterator[Sent]:
+def _size(item: Item) -> int:
+    if isinstance(item, Unfit):
+        return 0
+    return len(item.content) if isinstance(item.content, bytes) else item.content.stat().st_size
+
+
+def files(paths: Sequence[Path]) -> Iterator[Item]:
     """The files, and what lies in the folders but for what is hidden. Of several with one name, those that lie deeper
     are told apart by their folders: they are different documents."""
     found: list[tuple[Path, Path]] = []
@@ -51,7 +70,8 @@ def files(paths: Sequence[Path]) -> Iterator[Sent]:
     for folder, path in found:
         inner = path.relative_to(folder)
         is_twin = names.count(path.name) > 1 and len(inner.parts) > 1
-        yield Sent(" - ".join(inner.parts) if is_twin else path.name, path)
+        name = " - ".join(inner.parts) if is_twin else path.name
+        yield Sent(name, path) if os.access(path, os.R_OK) else Unfit(name, "this user may not read it")
 
 
 def _within(folder: Path) -> list[Path]:
@@ -62,22 +82,22 @@ def _within(folder: Path) -> list[Path]:
     )
 
 
-def lines(path: Path) -> Iterator[Sent]:
+def lines(path: Path) -> Iterator[Item]:
     """A document for each line of a JSON-lines file, read as they are posted."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
-                    yield _document(line, f"{path}, line {number}")
+                    yield _document(line, f"{path.name}, line {number}")
     except OSError as error:
         raise NotDone(404, f"{path} can't be read: {error.strerror}.") from None
 
 
-def _document(line: bytes, where: str) -> Sent:
+def _document(line: bytes, where: str) -> Item:
     try:
         entry = json.loads(line)
         name, title, text = str(entry["_id"]), entry.get("title") or "", entry["text"]
         content = f"# {title}\n\n{text}" if title else str(text)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise NotDone(400, f'{where} is no {{"_id", "title", "text"}} object in JSON.') from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return Unfit(where, 'it is no {"_id", "title", "text"} object in JSON')
     return Sent(name.replace("/", "-").replace("\\", "-"), content.encode("utf-8", "replace"))

@@ -24,7 +24,7 @@ from bot.messages import Incoming, Kind, Reply, ThreadRef
 from bot.platform import Claim, Platform
 from bot.rows import Stores, place_of, turn_of
 from storage.checkpoints import fence
-from storage.errors import LeaseLost
+from storage.errors import LeaseLost, StorageError
 from storage.journal import ATTEMPTS, Heartbeat, Row
 from storage.transcript import Part
 
@@ -35,6 +35,7 @@ REMAKES = 3  # times that a reply is made, where its sources go away meanwhile
 
 WAITING = "waiting for the message before this one"
 SOMETHING_WRONG = "Something went wrong here and I could not finish this. Ask again; if it stays, tell who runs me."
+FILE_NOT_READ = "something went wrong here again and again; post it again later"
 SOURCES_GONE = "The documents behind this answer changed while I was writing it. Ask again, please."
 ANSWERED_ANEW = "_The question was edited: the new answer stands below._"
 
@@ -161,6 +162,9 @@ class Lanes:
             raise
         except (KeyboardInterrupt, SystemExit):
             raise
+        except StorageError as down:
+            log.warning("row %s waits: %s", row.id, down)
+            await self._stores.journal.retry(row, charged=row.kind != Kind.FILE)  # a person waits, a file can
         except BaseException:  # the one boundary, for panics of native code too: every message gets an outcome
             log.exception("row %s failed, attempt %s of %s", row.id, row.attempts, ATTEMPTS)
             await self._stores.journal.retry(row)
@@ -171,8 +175,9 @@ class Lanes:
         if row.state == "sending":
             standing = {each.part: each.message for each in await self._platforms[row.platform].find(turn_of(row))}
             await self._deliver(row, [Reply.model_validate(part) for part in (row.outcome or {})["parts"]], standing)
-        elif row.attempts > ATTEMPTS:
-            await self._finish(row, self._conversation.failed(row, SOMETHING_WRONG))
+        elif row.is_spent:
+            text = FILE_NOT_READ if row.kind == Kind.FILE else SOMETHING_WRONG
+            await self._finish(row, self._conversation.failed(row, text))
         else:
             await self._bring_about(row)
 

@@ -69,6 +69,7 @@ class Incoming(Message):
     clarification: str = Field(default="", description="of an action: the clarification that was answered")
     option: int | None = Field(default=None, description="of an action: the option that was clicked, from 0")
     attachment: str = Field(default="", description="of a deletion: the file, '' for the whole post")
+    document: str = Field(default="", description="of a notice: the document that has changed")
 
 
 class FileLine(Message):

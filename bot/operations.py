@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from bot.conversation import Conversation
 from bot.datadir import DataDir
@@ -52,7 +55,7 @@ class BotOperations:
             "usage": outcome.get("usage", {}),
             "trace": outcome.get("trace", []),
             "seconds": round(seconds, 3),
-            "files": [file.outcome for file in files],
+            "files": [file.outcome for file in files] or outcome.get("files", []),
         }
 
     async def passages(self, document: Document) -> list[Passage]:
@@ -76,18 +79,30 @@ class BotOperations:
         return done
 
     async def backup(self, target: Path) -> None:
-        """A copy of everything that is kept, taken while the bot runs. Raises FileExistsError."""
-        await asyncio.to_thread(self._copy, target)
+        """A copy of everything that is kept, taken while the bot runs. Raises OSError."""
+        await asyncio.to_thread(back_up, self.directory, target)
 
-    def _copy(self, target: Path) -> None:
-        target.mkdir(parents=True)
-        for database in (self.directory.database, self.directory.checkpoints):
-            source = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-            copy = sqlite3.connect(target / database.name)
-            with source, copy:
-                source.backup(copy)
-            copy.close()
-            source.close()
-        for folder in (self.directory.passages, self.directory.uploads):
+
+def back_up(directory: DataDir, target: Path) -> None:
+    """Copy everything to a new folder; nothing is left there where that fails. Raises OSError."""
+    target.mkdir(parents=True)
+    try:
+        for database in (directory.database, directory.checkpoints):
+            _copy_database(database, target / database.name)
+        for folder in (directory.passages, directory.uploads):
             if folder.exists():
                 shutil.copytree(folder, target / folder.name)
+    except sqlite3.Error as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise OSError(errno.EIO, "the copy of a database broke off, or there is no room for it") from error
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def _copy_database(database: Path, target: Path) -> None:
+    with (
+        contextlib.closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as source,
+        contextlib.closing(sqlite3.connect(target)) as copy,
+    ):
+        source.backup(copy)

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sys
+import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TextIO
@@ -71,10 +72,22 @@ def plain(text: str) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Rows of as many cells each, the columns aligned."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  ".join(cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
     )
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes: two for a wide character, none for one that joins the one before."""
+    return sum(_width(character) for character in text)
+
+
+def _width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 def verdict(found: Json) -> str:
@@ -88,7 +101,7 @@ def verdict(found: Json) -> str:
 
 
 def documents(found: Sequence[Json]) -> str:
-    head = ("document", "version", "name", "channel", "verdict", "pages", "passages", "posted by", "posted at")
+    head = ("document", "version", "name", "channel", "verdict", "pages", "passages", "size", "posted by", "posted at")
     rows = [
         (
             str(each["document"]),
@@ -98,12 +111,20 @@ def documents(found: Sequence[Json]) -> str:
             str(each["verdict"]),
             str(each["pages"] or ""),
             str(each["passages"]),
+            size(each["size"]),
             str(each["posted_by"]),
             day(each["posted_at"]),
         )
         for each in found
     ]
-    return table([head, *rows])
+    refused = [f"{each['name']} is refused: {each['reason']}" for each in found if each["verdict"] == "refused"]
+    return "\n".join([table([head, *rows]), *([""] if refused else []), *refused])
+
+
+def size(octets: int) -> str:
+    if octets < 1024:
+        return f"{octets} B"
+    return f"{octets / 1024:,.0f} KB" if octets < 1024 * 1024 else f"{octets / 1024 / 1024:,.1f} MB"
 
 
 def answer(turn: Json, base: str) -> str:
@@ -113,7 +134,6 @@ def answer(turn: Json, base: str) -> str:
         parts.append("\n".join(_source(each, base) for each in turn["citations"]))
     if turn["options"]:
         parts.append("\n".join(f"  {number}. {each['label']}" for number, each in enumerate(turn["options"], 1)))
-    parts += [f"({note})" for note in turn["degraded"]]
     return "\n\n".join(parts)
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from agent.outcomes import Answer, Clarification
+from agent.outcomes import Answer, Clarification, Nearest
 from bot.messages import FileLine, Reply
 from ingest.ingestor import Verdict
+from storage.models import Document
 
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 CITED = re.compile(r"\[(\d+)\]")
@@ -50,8 +51,11 @@ def with_files(reply: Reply, verdicts: Sequence[Verdict]) -> Reply:
     return reply.model_copy(update={"text": f"{files.text}\n\n{reply.text}", "files": files.files})
 
 
-def changed_source(verdict: Verdict) -> str:
-    return f"_A source of an answer above has changed: *{_plain(verdict.name)}* is now version {verdict.version}._"
+def changed_source(document: Document) -> Reply:
+    """It names the document, so it is held against the audience before it is sent."""
+    text = f"_A source of an answer above has changed: *{_plain(document.name)}* is now version {document.version}._"
+    named = Nearest(document=document.document, version=document.version, name=document.name, link=document.link)
+    return Reply(kind="notice", text=text, nearest=(named,))
 
 
 def error(text: str) -> Reply:
@@ -78,8 +82,8 @@ def _fate(verdict: Verdict) -> str:
         return "already known"
     if verdict.verdict == "superseded" and verdict.replaces_version is None:
         return f"version {verdict.version}: {verdict.reason}"
-    size = f"{_count(verdict.pages, 'page')}, " if verdict.pages else ""
-    ready = f"{size}{_count(verdict.passages, 'passage')}, ready"
+    size = f"{counted(verdict.pages, 'page')}, " if verdict.pages else ""
+    ready = f"{size}{counted(verdict.passages, 'passage')}, ready"
     if verdict.verdict == "superseded":
         before = f" of {day(verdict.replaces)}" if verdict.replaces is not None else ""
         ready = f"version {verdict.version}, replaces version {verdict.replaces_version}{before}: {ready}"
@@ -92,7 +96,7 @@ def day(seconds: float) -> str:
     return f"{when.day} {when:%B %Y}"
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 

@@ -10,17 +10,20 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Protocol
 
 from bot import gather, printing
 from bot.client import Client, ClientError, Endpoint, Json, NotDone, Sent, Who
 from bot.datadir import DataDir
+from bot.gather import Item, Unfit
 from bot.printing import Printer
 from bot.settings import Settings
 from storage.errors import DataDirInUse
 
 STARTING_SECONDS = 60.0  # that another bot may need until it can be reached
 LOOK_SECONDS = 0.2
+LONGEST_REASON = 300
 POSTS_AT_ONCE = 3
 VERDICT = ("name", "verdict", "reason", "document", "version", "sections", "passages", "pages", "seconds")
 CITATION = ("number", "document", "version", "name", "page", "place", "quote", "link")
@@ -151,16 +154,35 @@ async def add(terminal: Terminal) -> bool:
     return is_done
 
 
-async def _post(client: Client, batch: Sequence[Sent]) -> list[Json]:
-    """Post these files; the verdict on each."""
+async def _post(client: Client, batch: Sequence[Item]) -> list[Json]:
+    """Post these files; the verdict on each, in their order."""
+    found = iter(await _posted(client, [each for each in batch if isinstance(each, Sent)]))
+    return [_refused(each.name, each.reason) if isinstance(each, Unfit) else next(found) for each in batch]
+
+
+async def _posted(client: Client, files: Sequence[Sent]) -> list[Json]:
+    if not files:
+        return []
     try:
-        posted = await client.post("", files=batch)
+        posted = await client.post("", files=files)
     except NotDone as refusal:
-        if len(batch) == 1 and refusal.status == 413:
-            return [_verdict({"name": batch[0].name, "verdict": "refused", "reason": str(refusal)})]
+        if len(files) == 1 and refusal.status == 413:
+            return [_refused(files[0].name, str(refusal))]
         raise
     turn = await client.outcome(posted["message"])
-    return [_verdict(each) for each in turn["files"] if each is not None]
+    verdicts = chain(turn["files"], repeat(None))
+    return [_verdict(next(verdicts) or _refused(file.name, _untold(turn))) for file in files]
+
+
+def _untold(turn: Json) -> str:
+    """Why a file has no verdict."""
+    if turn["state"] == "withdrawn":
+        return "its post was taken back before it was read"
+    return printing.short(turn["text"], LONGEST_REASON) or "it was not read; post it again"
+
+
+def _refused(name: str, reason: str) -> Json:
+    return _verdict({"name": name, "verdict": "refused", "reason": reason})
 
 
 def _verdict(found: Json) -> Json:
@@ -245,8 +267,10 @@ async def _documents(terminal: Terminal) -> list[Json]:
 
 
 async def _named(terminal: Terminal, wanted: str) -> str:
-    """The id of the document that is meant by its id or by its name."""
-    found = {each["document"] for each in await _documents(terminal) if wanted in (each["document"], each["name"])}
+    """The id of the document that is meant by its id or by its name: of several the one in the channel itself."""
+    named = [each for each in await _documents(terminal) if wanted in (each["document"], each["name"])]
+    here = [each for each in named if each["channel"] == terminal.arguments.channel.removeprefix("#")]
+    found = {each["document"] for each in here or named}
     if len(found) > 1:
         raise NotDone(409, f"Several documents are named {wanted}: {', '.join(sorted(found))}. Use one of these ids.")
     return str(found.pop()) if found else wanted
@@ -318,10 +342,14 @@ async def doctor(terminal: Terminal) -> bool:
         terminal.printer.json(found)
     else:
         terminal.printer.say(printing.table([(name, state) for name, state in found["dependencies"].items()]))
-    wrong = [f"{name}: {state}" for name, state in found["dependencies"].items() if state != "ok"]
+    wrong = [f"{name}: {state}" for name, state in found["dependencies"].items() if not _is_fine(state)]
     if wrong:
         terminal.printer.complain("; ".join(wrong))
     return not wrong
+
+
+def _is_fine(state: str) -> bool:
+    return state in ("ok", "not configured") or state.startswith("ok: ")
 
 
 @contextlib.asynccontextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, and_, delete, insert, or_, select, update
@@ -46,40 +46,23 @@ class Channels:
     async def ensure(self, platform: str, workspace: str, channel: str, user: str) -> Channel:
         """The channel, made with its defaults where it is new: public, its files are knowledge."""
         found = await self.get(platform, workspace, channel)
-        if found is not None:
-            return found
-        direct = channel.startswith(DIRECT)
-        new = Channel(
-            platform,
-            workspace,
-            channel,
-            visibility="direct" if direct else "public",
-            created_by=channel.removeprefix(DIRECT) if direct else user,
-            members=frozenset({channel.removeprefix(DIRECT)} if direct else ()),
-        )
-        return await self.put(new)
+        return found or await self.change(platform, workspace, channel, user, lambda new: new)
 
     async def put(self, channel: Channel) -> Channel:
         """Store the channel with its members, as it is here."""
-        where = _is(channel.platform, channel.workspace, channel.channel)
-        values = {
-            "visibility": channel.visibility,
-            "knowledge": channel.knowledge,
-            "quiet": channel.quiet,
-            "answer": channel.answer,
-            "model": channel.model,
-        }
-        key = {"platform": channel.platform, "workspace": channel.workspace, "channel": channel.channel}
+        return await self.change(channel.platform, channel.workspace, channel.channel, "", lambda _: channel)
+
+    async def change(
+        self, platform: str, workspace: str, channel: str, user: str, edit: Callable[[Channel], Channel]
+    ) -> Channel:
+        """Read, edit and store a channel in one transaction; where it is new, this user makes it."""
         async with self._database.write() as connection:
-            changed = await connection.execute(update(channels).where(where).values(values))
-            if changed.rowcount == 0:
-                new = {**key, **values, "created_by": channel.created_by, "created_at": clock()}
-                await connection.execute(insert(channels).values(new))
-            await connection.execute(delete(members).where(*(members.c[name] == value for name, value in key.items())))
-            if channel.members:
-                rows = [{**key, "user": user} for user in sorted(channel.members)]
-                await connection.execute(insert(members), rows)
-        return channel
+            found = await _select(connection, _is(platform, workspace, channel))
+            before = found[0] if found else _new(platform, workspace, channel, user)
+            after = edit(before)
+            if not found or after != before:
+                await _store(connection, after, is_new=not found)
+            return after
 
     async def visible(self, platform: str, workspace: str, user: str) -> list[Channel]:
         """The channels that this person may read, by name."""
@@ -106,6 +89,27 @@ class Channels:
         if thread:
             audiences.add(thread_audience(channel, thread))
         return Scope(workspace, frozenset(audiences))
+
+
+def _new(platform: str, workspace: str, channel: str, user: str) -> Channel:
+    direct = channel.startswith(DIRECT)
+    owner = channel.removeprefix(DIRECT) if direct else user
+    members = frozenset({owner} if direct else ())
+    visibility = "direct" if direct else "public"
+    return Channel(platform, workspace, channel, visibility=visibility, created_by=owner, members=members)
+
+
+async def _store(connection: AsyncConnection, channel: Channel, is_new: bool) -> None:
+    key = {"platform": channel.platform, "workspace": channel.workspace, "channel": channel.channel}
+    values = {name: getattr(channel, name) for name in ("visibility", "knowledge", "quiet", "answer", "model")}
+    if is_new:
+        new = {**key, **values, "created_by": channel.created_by, "created_at": clock()}
+        await connection.execute(insert(channels).values(new))
+    else:
+        await connection.execute(update(channels).where(_is(*key.values())).values(values))
+    await connection.execute(delete(members).where(*(members.c[name] == value for name, value in key.items())))
+    if channel.members:
+        await connection.execute(insert(members), [{**key, "user": user} for user in sorted(channel.members)])
 
 
 def _is(platform: str, workspace: str, channel: str) -> ColumnElement[bool]:

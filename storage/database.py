@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, event
+from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -86,9 +88,16 @@ async def _migrate(database: Database, url: str) -> None:
         raise  # locked, read-only, full: not damage
     except DatabaseError as error:
         raise DatabaseDamaged(
-            f"the database {url.rpartition('///')[2]} can't be read ({error.orig}). "
+            f"the database {make_url(url).database} can't be read ({error.orig}). "
             "Move the file away and restore a backup in its place; it was not changed."
         ) from error
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether this came of a disk without room: a file's error, or the database's."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, OperationalError) and "full" in str(error.orig)
 
 
 def tune_sqlite(engine: Engine, begin: str) -> None:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Row, and_, delete, false, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, Row, and_, delete, exists, false, func, insert, or_, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -314,6 +314,11 @@ class Documents:
                 .where(of_post, or_(documents.c.state.in_((State.PENDING, State.REFUSED)), _is_repeat()))
                 .values(state=State.DELETED)
             )
+            await connection.execute(
+                update(documents)
+                .where(of_post, documents.c.state == State.SUPERSEDED)
+                .values(state=State.DELETED, cleaned=false())
+            )
             current = await connection.execute(
                 select(*_COLUMNS).where(of_post, documents.c.state == State.CURRENT).with_for_update()
             )
@@ -336,7 +341,10 @@ class Documents:
             return current
 
     async def mark_cleaned(self, versions: Collection[Version]) -> None:
-        """The store holds nothing of these dead versions any more; their sections go too."""
+        """The store holds nothing of these dead versions any more.
+
+        The sections of a deleted one go too; those of a replaced one stay, for the citations that rest on them.
+        """
         async with self._database.write() as connection:
             for version in versions:
                 marked = await connection.execute(
@@ -345,7 +353,8 @@ class Documents:
                     .values(cleaned=true())
                 )
                 if marked.rowcount:
-                    await connection.execute(delete(sections).where(_of(sections.c, version)))
+                    gone = exists().where(_of(documents.c, version), documents.c.state == State.DELETED)
+                    await connection.execute(delete(sections).where(_of(sections.c, version), gone))
 
     async def _bury_post(self, connection: AsyncConnection, key: _PostKey) -> None:
         into = postgresql.insert if self._database.dialect == "postgresql" else sqlite.insert

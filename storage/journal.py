@@ -25,6 +25,8 @@ from storage.schema import clock, journal
 
 LEASE_SECONDS = 60
 ATTEMPTS = 3  # then a plain error: what kills the process must not kill it for ever
+LEASES = 12  # of one row, whether or not they counted as attempts
+LONGEST_PAUSE = 30.0  # seconds between two attempts
 ALIVE = ("open", "running", "sending")
 
 log = logging.getLogger(__name__)
@@ -68,6 +70,11 @@ class Row:
     outcome: dict[str, Any] | None
     claimed_at: float
     ended_at: float | None
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it was tried often enough."""
+        return self.attempts > ATTEMPTS or self.lease > LEASES
 
 
 class Journal:
@@ -121,9 +128,11 @@ class Journal:
             await connection.execute(update(journal).where(journal.c.id == id).values(payload=bare))
 
     async def withdraw_lane(self, connection: AsyncConnection, row: Row) -> list[int]:
-        """Take back what runs or waits in this row's lane before it; their ids."""
+        """Take back what this row's person said before it in its lane and what runs or waits; posts of files apart."""
         before = tuple_(journal.c.sent_at, journal.c.id) < tuple_(row.sent_at, row.id)
-        return await self._take_back(connection, and_(journal.c.lane == row.lane, before))
+        file = journal.alias("file")
+        theirs = and_(journal.c.lane == row.lane, journal.c.user == row.user, before)
+        return await self._take_back(connection, and_(theirs, ~exists().where(file.c.parent == journal.c.id)))
 
     async def turns_of(self, connection: AsyncConnection, row: Row) -> list[int]:
         """The other rows of this row's message that are turns."""
@@ -226,27 +235,46 @@ class Journal:
                 .values(leased_until=0, attempts=journal.c.attempts - 1)
             )
 
-    async def retry(self, row: Row) -> None:
-        """Leave a row that failed for another attempt, after as many seconds as it has had attempts."""
+    async def retry(self, row: Row, charged: bool = True) -> None:
+        """Leave a row that failed for another attempt, after a pause that grows; not `charged`, it doesn't count."""
+        pause = row.attempts if charged else min(2.0**row.lease, LONGEST_PAUSE)
         async with self._database.write() as connection:
             await connection.execute(
                 update(journal)
                 .where(journal.c.id == row.id, journal.c.lease == row.lease)
-                .values(leased_until=clock() + row.attempts)
+                .values(leased_until=clock() + pause, attempts=journal.c.attempts - (0 if charged else 1))
             )
 
     async def release_all(self) -> int:
-        """At the start of the one process that has this database: whatever is leased lost its worker."""
+        """At the start of the one process that has this database: whatever is leased lost its worker.
+
+        The one row that was running alone is charged with the end of that process; of several none is.
+        """
+        leased = journal.c.state.in_(("running", "sending"))
         async with self._database.write() as connection:
-            freed = await connection.execute(
-                update(journal).where(journal.c.state.in_(("running", "sending"))).values(leased_until=0)
-            )
-        return freed.rowcount
+            count = await connection.scalar(select(func.count()).select_from(journal).where(leased)) or 0
+            charged = journal.c.attempts if count == 1 else journal.c.attempts - 1
+            await connection.execute(update(journal).where(leased).values(leased_until=0, attempts=charged))
+        return count
 
     async def files_of(self, row: Row) -> list[Row]:
+        """The rows of the files that were posted with this row's message."""
+        theirs = (journal.c[name] == getattr(row, name) for name in ("platform", "workspace", "channel", "message"))
         async with self._database.read() as connection:
-            found = await connection.execute(select(journal).where(journal.c.parent == row.id).order_by(journal.c.id))
+            found = await connection.execute(
+                select(journal).where(*theirs, journal.c.kind == "file").order_by(journal.c.id)
+            )
             return [each for each in map(_row, found) if each is not None]
+
+    async def references(self) -> set[str]:
+        """The attachments whose bytes a row may still need."""
+        async with self._database.read() as connection:
+            found = await connection.scalars(
+                select(journal.c.payload["attachment"]["reference"].as_string()).where(
+                    journal.c.kind == "file", journal.c.state.in_(ALIVE)
+                )
+            )
+            return set(found)
 
     async def of_message(self, platform: str, workspace: str, message: str) -> list[Row]:
         """Everything that was claimed of one message, oldest first, its files apart."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 
 import lxml.etree
+from bs4 import BeautifulSoup, Tag
 from markitdown import StreamInfo
 from markitdown.converters import HtmlConverter, IpynbConverter
 
@@ -41,9 +42,85 @@ def html_to_markdown(source: str) -> str:
     source = _EMBEDDED.sub("", source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a document that is too deep is read as plain text
-        stream = io.BytesIO(source.encode("utf-8", "replace"))
-        markdown = HtmlConverter().convert(stream, StreamInfo(charset="utf-8")).markdown
-    return with_headers(markdown) if markdown.strip() else _words(source)
+        markdown = _markdown(_content(source)) or _markdown(source)
+    return with_headers(markdown) if markdown else _words(source)
+
+
+def _markdown(source: str) -> str:
+    stream = io.BytesIO(source.encode("utf-8", "replace"))
+    return HtmlConverter().convert(stream, StreamInfo(charset="utf-8")).markdown.strip()
+
+
+_FURNITURE = (
+    "nav, header, footer, aside, select, input[role=button], [role=navigation], [role=banner], [role=contentinfo], "
+    "[role=search], sup.reference, .mw-editsection, .nav, .navbar, .navigation, .breadcrumb, .breadcrumbs, .footer, "
+    ".site-footer, .page-footer, .noprint, .no-print, .d-print-none, .catlinks"
+)
+_PART_OF_TEXT = ("main", "article", "section")  # a header, footer or aside in one of these belongs to it
+_SKIPS = re.compile(r"\s*(?:skip|jump) to \w[\w ]{0,30}\s*", re.IGNORECASE)
+_EDITS = re.compile(r"\s*\[\s*(?:edit|bearbeiten|编辑|編輯)(?:\s*\|[^\]]{0,40})?\s*\]\s*", re.IGNORECASE)
+_REFERENCE = re.compile(r"\s*\[?\w{1,4}\]?\s*")
+_FEW_LANGUAGES = 3
+
+
+def _content(source: str) -> str:
+    """The page without what surrounds its text on every page of its site, and without targets that lead nowhere."""
+    soup = BeautifulSoup(source, "html.parser")
+    for found in soup.select(_FURNITURE):
+        if not found.decomposed and _surrounds(found):
+            _drop(found)
+    for found in soup.find_all(["sup", "span", "ul"]):
+        if not found.decomposed and _says_nothing(found):
+            found.decompose()
+    _leave_words(soup)
+    return soup.decode()
+
+
+def _leave_words(soup: BeautifulSoup) -> None:
+    """Of pictures, and of links that only lead anywhere within their site."""
+    for image in soup.find_all("img"):
+        image.replace_with(" ".join(str(image.get("alt") or "").split()))
+    for link in soup.find_all("a"):
+        if not _is_relative(link):
+            continue
+        if link.get("href") and _SKIPS.fullmatch(link.get_text()):
+            link.decompose()
+        else:
+            link.unwrap()
+
+
+def _is_relative(link: Tag) -> bool:
+    return not str(link.get("href") or "").strip().lower().startswith(("http://", "https://"))
+
+
+def _surrounds(element: Tag) -> bool:
+    if element.name in ("header", "footer", "aside"):
+        return element.find_parent(_PART_OF_TEXT) is None
+    return element.name not in ("html", "body", "main", "article") and element.find(["main", "article"]) is None
+
+
+def _says_nothing(element: Tag) -> bool:
+    """A footnote's mark, a link to edit, a list of the page's other languages."""
+    if element.name == "ul":
+        return _lists_languages(element)
+    if element.name == "span":
+        return _EDITS.fullmatch(element.get_text()) is not None
+    marks = element.find_all("a", href=re.compile(r"^[^:]*#"))
+    return bool(marks) and _REFERENCE.fullmatch(element.get_text()) is not None
+
+
+def _lists_languages(element: Tag) -> bool:
+    items = element.find_all("li", recursive=False)
+    return len(items) >= _FEW_LANGUAGES and all(item.find("a", hreflang=True) for item in items)
+
+
+def _drop(element: Tag) -> None:
+    """A header that has the page's title leaves that."""
+    title = element.find("h1") if element.name == "header" or element.get("role") == "banner" else None
+    if title is not None:
+        element.replace_with(title.extract())
+    else:
+        element.decompose()
 
 
 class _Words(HTMLParser):

@@ -124,6 +124,12 @@ async def test_a_chinese_question_is_answered_and_missed_in_chinese(asking: Aski
     assert "员工的通知期为三个月。" in found.text and found.citations[0].quote == "员工的通知期为三个月。"
     missed = await asking.answer(asked("卢浮宫的门票多少钱？", "2"))
     assert missed.kind == "not_found" and "没有找到答案" in missed.text
+    assert "`卢浮宫`、`门票`" in missed.text and "多少" not in missed.text
+
+
+async def test_what_was_looked_for_is_told_without_function_words(asking: Asking, handbook: None) -> None:
+    missed = await asking.answer("Wie viele Urlaubstage habe ich im Jahr?")
+    assert "I looked for: `Urlaubstage`, `Jahr`." in missed.text
 
 
 async def test_what_another_audience_owns_is_neither_found_nor_named(asking: Asking, handbook: None) -> None:
@@ -146,8 +152,134 @@ async def test_a_named_document_is_looked_at_first_and_then_the_others(asking: A
     answer = await asking.answer("What is the notice period in the Beta contract?")
     assert {citation.name for citation in answer.citations} == {"Beta contract.pdf"} and "four months" in answer.text
     await asking.library.add("canteen.md", [LUNCH])
-    elsewhere = await asking.answer(asked("How much does lunch cost, says Beta contract.pdf?", "2"))
+    elsewhere = await asking.answer(asked("How much does lunch cost, says the Beta contract?", "2"))
     assert "6.50" in elsewhere.text
+
+
+async def test_a_file_that_is_named_in_full_is_the_only_one_meant(asking: Asking, contracts: None) -> None:
+    await asking.library.add("canteen.md", [LUNCH])
+    answer = await asking.answer("How much does lunch cost, says Beta contract.pdf?")
+    assert answer.kind == "not_found" and [near.name for near in answer.nearest] == ["Beta contract.pdf"]
+    await asking.library.add("contract.pdf", ["The notice period is one day."])
+    longer = await asking.answer(asked("What is the notice period in Beta contract.pdf?", "2"))
+    assert "four months" in longer.text and "one day" in longer.text
+
+
+# a document as it is
+
+
+@pytest.fixture
+async def guide(library: Library) -> None:
+    await library.add(
+        "guide.pdf",
+        {f"Chapter {number}": f"Rule {number} comes first. Rule {number}b comes second." for number in range(1, 21)},
+    )
+    await library.add("canteen.md", [LUNCH])
+
+
+@pytest.mark.parametrize("text", ["Summarise guide.pdf", "what's in guide.pdf?", "总结guide.pdf", "guide.pdf"])
+async def test_a_whole_document_is_outlined_and_what_is_left_out_said(asking: Asking, guide: None, text: str) -> None:
+    answer = await asking.answer(text)
+    assert [citation.quote for citation in answer.citations] == [
+        f"Rule {number} comes first." for number in range(1, 9)
+    ]
+    assert "`page 3, Chapter 3`\n> Rule 3 comes first. [3]" in answer.text and "12" in answer.text.rpartition("\n")[2]
+    await assert_true_to_their_sources(asking.library, answer)
+
+
+@pytest.mark.parametrize("text", ["What does page 3 of guide.pdf say?", "guide.pdf第3页讲了什么？"])
+async def test_a_page_is_quoted_from_its_beginning(asking: Asking, guide: None, text: str) -> None:
+    answer = await asking.answer(text)
+    (citation,) = answer.citations
+    assert (citation.page, citation.quote) == (3, "Rule 3 comes first. Rule 3b comes second.")
+    await assert_true_to_their_sources(asking.library, answer)
+
+
+async def test_a_page_that_is_not_there_is_not_found(asking: Asking, guide: None) -> None:
+    answer = await asking.answer("What does page 99 of guide.pdf say?")
+    assert answer.kind == "not_found" and [near.name for near in answer.nearest] == ["guide.pdf"]
+
+
+async def test_a_file_that_comes_with_the_question_is_outlined(asking: Asking, guide: None) -> None:
+    own = await asking.library.add("offer.txt", ["The offer is valid for nine weeks."], "thread:general:t")
+    request = asked(
+        "what is in this file?", scope_audiences=("channel:general", "thread:general:t"), attached=(own.document,)
+    )
+    answer = await asking.answer(request)
+    assert [citation.quote for citation in answer.citations] == ["The offer is valid for nine weeks."]
+
+
+async def test_a_model_writes_about_a_whole_document_from_its_parts(
+    modelled: Asking, openai: FakeOpenAI, guide: None
+) -> None:
+    openai.enqueue({"kind": "questions", "questions": ["Summarise guide.pdf"]}, "First of all, rule 2 comes first [2].")
+    answer = await modelled.answer("Summarise guide.pdf")
+    assert answer.usage.model == "first" and [citation.page for citation in answer.citations] == [2]
+
+
+# the documents that a thread speaks of
+
+
+@pytest.fixture
+async def fees(library: Library) -> None:
+    for name, months, fee in (("Alder", "two", 100), ("Birch", "four", 200), ("Cedar", "six", 300)):
+        await library.add(
+            f"{name} contract.pdf",
+            [
+                f"The notice period is {months} months to the month's end.",
+                f"The monthly fee is {fee} euros.",
+                f"You can give notice to {name} by letter or by mail.",
+            ],
+        )
+
+
+async def _cites(asking: Asking, name: str) -> tuple[dict[str, object], ...]:
+    found = next(each for each in await asking.library.documents.listed("acme") if each.name.startswith(name))
+    citation = {"number": 1, "document": found.document, "version": 1, "name": found.name, "section": 1, "page": 1}
+    return ({**citation, "place": "page 1", "quote": "The notice period is four months.", "link": ""},)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [("and what is the monthly fee?", "200 euros"), ("How can I give notice there?", "to Birch by letter")],
+)
+async def test_a_follow_up_is_answered_from_the_documents_of_the_last_answer(
+    asking: Asking, fees: None, text: str, holds: str
+) -> None:
+    await asking.library.say("user", "What is the notice period?")
+    await asking.library.say("bot", "Four months [1].", citations=await _cites(asking, "Birch"))
+    answer = await asking.answer(text)
+    assert holds in answer.text and {citation.name for citation in answer.citations} == {"Birch contract.pdf"}
+
+
+async def test_a_follow_up_that_they_do_not_answer_is_looked_up_everywhere(asking: Asking, fees: None) -> None:
+    await asking.library.add("canteen.md", [LUNCH])
+    await asking.library.say("user", "What is the notice period?")
+    await asking.library.say("bot", "Four months [1].", citations=await _cites(asking, "Birch"))
+    assert "6.50" in (await asking.answer("and how much does lunch in the canteen cost?")).text
+    named = await asking.answer(asked("and what is the monthly fee in the Cedar contract?", "2"))
+    assert "300 euros" in named.text and "200" not in named.text
+
+
+async def test_a_question_that_stands_alone_is_asked_back_in_such_a_thread(asking: Asking, fees: None) -> None:
+    await asking.library.say("user", "What is the notice period?")
+    await asking.library.say("bot", "Four months [1].", citations=await _cites(asking, "Birch"))
+    assert len((await asking.clarification("What is the monthly fee?")).options) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Compare the notice periods of all contracts",
+        "What is the notice period for each contract?",
+        "What are the notice periods of all the contracts?",
+    ],
+)
+async def test_all_of_them_are_answered_one_by_one(asking: Asking, fees: None, text: str) -> None:
+    answer = await asking.answer(text)
+    assert all(f"{months} months" in answer.text for months in ("two", "four", "six"))
+    assert len({citation.document for citation in answer.citations}) == 3
+    await assert_true_to_their_sources(asking.library, answer)
 
 
 async def test_a_file_that_comes_with_the_question_is_meant(asking: Asking, contracts: None) -> None:

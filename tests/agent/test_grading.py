@@ -139,6 +139,18 @@ def test_equal_names_are_told_apart() -> None:
     assert len(set(found)) == 2
 
 
+def test_a_word_for_the_kind_of_document_tells_nothing_apart_that_is_of_that_kind() -> None:
+    signed = {"Aldgate": ("contract", 2021), "Birchwood": ("agreement", 2022), "Corvane": ("lease", 2020)}
+    hits = [
+        hit(f"This {kind} was signed on 4 March {year}.", f"{name}.md", score=1 - place / 50)
+        for place, (name, (kind, year)) in enumerate(signed.items())
+    ]
+    assert sorted(labels("When was the contract signed?", *hits)) == ["Aldgate", "Birchwood", "Corvane"]
+    assert labels("When was the lease signed?", *hits) == []
+    receipt = hit("This receipt was signed on 1 May 2019.", "Receipt.md", score=0.9)
+    assert labels("When was the contract signed?", hits[0], receipt) == []
+
+
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
     """Every case of the bench, searched in a real store with the bundled model."""

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.quoting import quote, sentences, support
+from agent.quoting import quote, scored_lines, sentences, support
+from agent.shapes import Shape, asked_shape, holds
 from storage.models import Hit
 from tests.agent.passages import hit
 
@@ -100,6 +101,29 @@ def test_a_sentence_that_holds_the_kind_of_value_that_is_asked_for_is_preferred(
     assert quotes("How long is the notice period?", passage)[0].endswith("three months.")
 
 
+@pytest.mark.parametrize(
+    ("question", "other", "answer"),
+    [
+        ("How often are phones replaced?", "Phones of 14 people are replaced in 2 offices.", "Phones last, and are replaced every three years."),
+        ("How often is the server backed up?", "The server is backed up to 3 disks.", "The server is backed up nightly."),
+        ("How frequently are prices reviewed?", "The 40 prices are reviewed by Ann.", "Prices are reviewed twice a year by Ann."),
+        ("Wie oft wird geprüft?", "Geprüft wird von 12 Leuten.", "Geprüft wird jährlich, und von Leuten."),
+        ("手机多久更换一次？", "手机由12人更换。", "手机每三年更换。"),
+    ],
+)  # fmt: skip
+def test_how_often_asks_for_no_mere_number(question: str, other: str, answer: str) -> None:
+    assert asked_shape(question) is Shape.FREQUENCY
+    assert holds(Shape.FREQUENCY, answer, question) and not holds(Shape.FREQUENCY, other, question)
+    best = max(scored_lines(question, [hit(other, "one.md"), hit(answer, "two.md")]), key=lambda line: line.score)
+    assert best.text == answer
+
+
+def test_how_long_and_how_many_are_no_questions_of_how_often() -> None:
+    assert asked_shape("How long are phones kept?") is Shape.DURATION
+    assert asked_shape("How many phones are there?") is Shape.NUMBER
+    assert asked_shape("试用期多久？") is Shape.DURATION
+
+
 def test_a_sentence_that_refers_back_comes_with_what_it_refers_to() -> None:
     passage = hit("The Meyer lease was signed in 2019. It ends on 31 May 2027. Parking costs extra in the yard behind.")
     assert quotes("When does the Meyer lease end?", passage)[0].startswith("The Meyer lease")
@@ -111,14 +135,90 @@ TABLE = (
 )
 
 
-def test_a_row_of_a_table_comes_with_the_table_s_head() -> None:
-    assert quotes("What is the amount for training?", hit(TABLE)) == [TABLE[TABLE.index("| Item") :].rstrip()]
+def shown(question: str, *hits: Hit) -> list[str]:
+    return [each.shown for each in quote(question, hits)]
 
 
-def test_a_row_far_from_the_head_stands_alone() -> None:
+def test_a_row_of_a_table_is_quoted_alone_and_shown_with_the_table_s_head() -> None:
+    head = "| Item | Amount | Owner |\n|---|---|---|"
+    assert quotes("What is the amount for training?", hit(TABLE)) == ["| Training | 18,000 | Bob |"]
+    assert shown("What is the amount for training?", hit(TABLE)) == [f"{head}\n| Training | 18,000 | Bob |"]
+
+
+def test_a_row_far_from_the_head_is_shown_with_it_and_without_those_between() -> None:
+    head = "| Item | Amount | Owner |\n|---|---|---|\n"
     rows = "".join(f"| Item number {number} of the list | {number * 100} | Owner {number} |\n" for number in range(40))
-    passage = hit(f"| Item | Amount | Owner |\n|---|---|---|\n{rows}| Training | 18,000 | Bob |\n")
+    passage = hit(f"{head}{rows}| Training | 18,000 | Bob |\n")
     assert quotes("What is the amount for training?", passage) == ["| Training | 18,000 | Bob |"]
+    assert shown("What is the amount for training?", passage) == [f"{head}| Training | 18,000 | Bob |"]
+
+
+def test_the_row_of_one_model_says_nothing_of_the_others() -> None:
+    passage = hit("Prices:\n\n| Model | Price |\n|---|---|\n| BW-100 | 19.90 |\n| BW-200 | 29.90 |\n| BW-300 | 39.90 |")
+    assert quotes("How much is the BW-200?", passage) == ["| BW-200 | 29.90 |"]
+
+
+def test_rows_that_hold_the_same_of_the_question_are_quoted_together() -> None:
+    passage = hit(
+        "| Country | City | Rate |\n|---|---|---|\n| France | Paris | 58 |\n| Japan | Tokyo | 66 |\n"
+        "| Japan | Osaka | 33 |\n| Spain | Madrid | 42 |"
+    )
+    assert quotes("What is the rate in Japan?", passage) == ["| Japan | Tokyo | 66 |\n| Japan | Osaka | 33 |"]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "expected"),
+    [
+        (
+            "Which discounts are there?",
+            "## Conditions\n\n| Quantity from | Discount |\n|---|---|\n| 10 | 3% |\n| 50 | 7% |",
+            "7%",
+        ),
+        (
+            "What should happen when a student falls ill?",
+            "**Student falls ill**\n\nThe teacher calls the parents and stays with the child.",
+            "calls the parents",
+        ),
+        ("What about leave at short notice?", "__Leave at short notice__\nAsk your lead by phone.", "Ask your lead"),
+        ("交通怎么报销？", "第一章 交通\n\n出租车凭发票实报实销。\n\n第二章 住宿\n\n每晚不超过四百元。", "凭发票"),
+        ("第3条 保密义务是什么？", "第3条 保密义务\n双方不得泄露商业秘密。", "不得泄露"),
+        ("What is the scope of insurance?", "## Scope of insurance\n\n" + "It covers " + "a, " * 200 + "b.", "a, b."),
+    ],
+)
+def test_what_only_leads_to_an_answer_comes_with_what_follows(question: str, text: str, expected: str) -> None:
+    assert expected in quotes(question, hit(text))[0]
+
+
+@pytest.mark.parametrize("last", ["**Parking**", "第四章 停车", "## Parking", "| Parking | Cost |\n|---|---|"])
+def test_what_leads_to_nothing_is_no_quote(last: str) -> None:
+    passage = hit(f"The parking of cars costs 5 euros a day. The canteen is downstairs.\n\n{last}")
+    for question in ("What does parking cost?", "停车"):
+        assert all(last.split("\n")[0] not in text for text in quotes(question, passage))
+
+
+def page(number: int, text: str, name: str = "report.pdf") -> Hit:
+    made = hit(text, name)
+    return replace(made, passage=replace(made.passage, number=number, page=number))
+
+
+def test_running_heads_and_feet_are_no_quotes() -> None:
+    said = ["The canteen is downstairs.", "Plants are watered weekly.", "Notice periods are two months."]
+    pages = [
+        page(number, f"Notice period report 2024, page {number + 2}\n\n{text}\n\nNotice period of Acme Ltd")
+        for number, text in enumerate(said, start=1)
+    ]
+    found = quotes("What is the notice period in the Acme report?", *pages)
+    assert found and all("page" not in text and "Ltd" not in text for text in found)
+    assert any("Notice periods are two months." in text for text in found)
+
+
+def test_what_stands_on_two_pages_or_tells_different_values_is_no_running_head() -> None:
+    same = [page(number, f"The notice period is long.\n\nText {number} on plants.") for number in (1, 2)]
+    assert quotes("What is the notice period?", *same)[0].startswith("The notice period is long.")
+    values = [
+        page(number, f"The notice period is {days} days.\n\nMore.") for number, days in ((1, 90), (2, 14), (3, 30))
+    ]
+    assert len(quotes("What is the notice period?", *values)) == 3
 
 
 def test_a_table_head_that_is_said_again_before_a_passage_is_no_part_of_a_quote() -> None:
@@ -127,6 +227,7 @@ def test_a_table_head_that_is_said_again_before_a_passage_is_no_part_of_a_quote(
     passage = replace(whole, passage=replace(whole.passage, start=500, end=500 + len(row)))
     quoted = quote("What is the amount for training?", [passage])[0]
     assert quoted.text == row
+    assert quoted.shown == head + row
     assert quoted.offset == 500
 
 

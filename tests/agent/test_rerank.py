@@ -62,6 +62,31 @@ async def test_every_failure_is_one_error_and_is_not_repeated(
     assert len(cohere.requests) == 1
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        b'{"index": "a", "relevance_score": 0.5}',
+        b'{"index": null, "relevance_score": 0.5}',
+        b'{"index": [1], "relevance_score": 0.5}',
+        b'{"index": 1}',
+        b'{"index": 1, "relevance_score": "NaN"}',
+        b'{"index": 1, "relevance_score": NaN}',
+        b'{"index": 1, "relevance_score": 1e999}',
+        b'{"index": 1, "relevance_score": 1%s}' % (b"0" * 400),
+        b'{"index": 1, "relevance_score": {}}',
+        b'"text"',
+        b"null",
+        b"[" * 100_000,
+    ],
+)
+async def test_a_ranking_that_is_none_is_the_same_error(
+    cohere: FakeCohere, reranker: CohereReranker, result: bytes
+) -> None:
+    cohere.enqueue(b'{"id": "1", "results": [{"index": 0, "relevance_score": 0.9}, %s]}' % result)
+    with pytest.raises(RerankUnavailable):
+        await reranker.rerank("coffee", hits(), 5)
+
+
 async def test_a_server_that_hangs_is_left_in_time(cohere: FakeCohere, reranker: CohereReranker) -> None:
     cohere.enqueue(HANG)
     started = time.monotonic()

@@ -34,6 +34,10 @@ NOTICE = [user("What is the notice period for employees?"), bot("The notice peri
         "Thanks a lot!",
         "thank you so much, that helped",
         "ok great, thanks!",
+        "ok thanks Bob, will do",
+        "Thanks, Bob!",
+        "will do, thanks",
+        "great, sounds good, thanks a lot Anna",
         "perfect, thank you",
         "thx 🙏",
         "👍",
@@ -78,6 +82,8 @@ def test_small_talk_is_answered_in_its_own_language(text: str, reply: str) -> No
         "help desk opening hours",
         "good faith clause",
         "谢谢信应该怎么写？",
+        "thanks, Parking?",
+        "ok List the holidays",
     ],
 )
 def test_what_only_looks_like_small_talk_is_a_question(text: str) -> None:
@@ -125,6 +131,21 @@ def test_pleasantries_around_a_question_are_left_out(text: str, question: str) -
         ("通知期是多久？年假有几天？", ("通知期是多久？", "年假有几天？")),
         ("Wie lange ist die Probezeit und wann ist Zahltag?", ("Wie lange ist die Probezeit?", "wann ist Zahltag?")),
         ("List the holidays. Who approves travel?", ("List the holidays.", "Who approves travel?")),
+        (
+            "How high is the rent, and are dogs allowed in the office?",
+            ("How high is the rent?", "are dogs allowed in the office?"),
+        ),
+        ("What is the rent and is parking included?", ("What is the rent?", "is parking included?")),
+        (
+            "Who approves holiday, and can contractors take it?",
+            ("Who approves holiday?", "can contractors take holiday?"),
+        ),
+        (
+            "How do I request holiday and until when can days be carried over?",
+            ("How do I request holiday?", "until when can days be carried over?"),
+        ),
+        ("How long is the lease and has Birch signed it?", ("How long is the lease?", "has Birch signed the lease?")),
+        ("Wie hoch ist die Miete und sind Hunde erlaubt?", ("Wie hoch ist die Miete?", "sind Hunde erlaubt?")),
     ],
 )
 def test_several_questions_are_told_apart_in_order(text: str, questions: tuple[str, ...]) -> None:
@@ -143,6 +164,13 @@ def test_several_questions_are_told_apart_in_order(text: str, questions: tuple[s
         "Who approves travel to the U.S. and Canada?",
         "Do you know who signed the lease and when it was signed?",
         "I work in Berlin. How many public holidays are there?",
+        "What are the hours and the address of the office?",
+        "Which rooms are big and are available on Mondays?",
+        "Who is responsible and can sign contracts?",
+        "What is the fee that applies and is charged monthly?",
+        "Which contracts expire and are not renewed?",
+        "Who can open the door and can lock it?",
+        "On which day and in which room is the party?",
         "老师说“为什么？”是什么意思",
     ],
 )
@@ -252,6 +280,48 @@ def test_what_a_pronoun_or_a_bare_question_word_refers_to_is_filled_in(
     understood = understand(text, [user(asked), bot(answered)])
     assert understood.kind == "questions"
     assert terms(holds) <= terms(understood.questions[0]), understood.questions
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "question"),
+    [
+        (
+            "What is the notice period of the Birch contract?",
+            "and how much does it cost?",
+            "how much does the Birch contract cost?",
+        ),
+        (
+            "What is the notice period of the Birch contract?",
+            "what is its monthly fee?",
+            "what is the Birch contract's monthly fee?",
+        ),
+        (
+            "What is the Birch contract's notice period?",
+            "how much does it cost?",
+            "how much does the Birch contract cost?",
+        ),
+        ("What is the number of employees?", "does it grow?", "does the number of employees grow?"),
+        ("Birch合同的通知期是多久？", "它的月费是多少？", "Birch合同的月费是多少？"),
+    ],
+)
+def test_of_an_attribute_it_is_the_owner_that_has_another(asked: str, text: str, question: str) -> None:
+    assert understand(text, [user(asked), bot("So it is. [1]")]).questions == (question,)
+
+
+@pytest.mark.parametrize(
+    ("text", "goes_on"),
+    [
+        ("and what is the monthly fee?", True),
+        ("How can I give notice there?", True),
+        ("why?", True),
+        ("那月费是多少？", True),
+        ("What is the monthly fee?", False),
+        ("How many public holidays are there?", False),
+        ("Is there a canteen in Berlin?", False),
+    ],
+)
+def test_whether_a_question_goes_on_from_the_thread(text: str, goes_on: bool) -> None:
+    assert understand(text, NOTICE).goes_on is goes_on
 
 
 def test_follow_ups_chain() -> None:

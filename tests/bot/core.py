@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.outcomes import Event
+from agent.outcomes import Event, Status
 from bot import lanes
 from bot.claiming import Claiming, Pace
 from bot.conversation import Conversation, Rules
@@ -51,7 +51,7 @@ class MemoryPlatform:
     async def close(self) -> None: ...
 
     async def tell(self, turn: Turn, event: Event) -> None:
-        if self.hold is not None:
+        if self.hold is not None and event != Status(text=lanes.WAITING):
             self.held.set()
             await self.hold.wait()
 
@@ -99,6 +99,7 @@ class Core:
         text: str,
         message: str,
         thread: str = "t",
+        channel: str = CHANNEL,
         kind: Kind = Kind.MESSAGE,
         user: str = "ann",
         files: dict[str, bytes] | None = None,
@@ -107,7 +108,7 @@ class Core:
         self.platform.files |= files or {}
         said: dict[str, object] = {
             "kind": kind,
-            "where": ThreadRef(platform="web", workspace=WORKSPACE, channel=CHANNEL, thread=thread),
+            "where": ThreadRef(platform="web", workspace=WORKSPACE, channel=channel, thread=thread),
             "message": message,
             "user": user,
             "text": text,

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import io
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from sqlalchemy.exc import OperationalError
 
 from bot import gather, printing, terminal
 from bot.__main__ import main
 from bot.cli import VERSION, parser, wrong_usage
 from bot.client import NotDone, Sent
+from bot.datadir import DataDir
+from bot.gather import Unfit
 from bot.printing import Printer
+from bot.operations import back_up
+from bot.readiness import NOT_YET, Probes, Readiness, endpoints
+from bot.settings import Settings
+from storage.database import is_disk_full, open_database, sqlite_url
+from storage.facts import Facts
+from storage.lance import LanceStore
 from tests.scenarios.running import PROJECT, RunningBot
 
 HANDBOOK = (
@@ -169,14 +184,12 @@ def test_twins_are_not_posted_together() -> None:
 def test_a_line_is_a_document(tmp_path: Path) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_text('{"_id": "d/1", "title": "Wings", "text": "They lift."}\n\n{"_id": 2, "text": "No title."}\n')
-    assert [(each.name, each.content) for each in gather.lines(path)] == [
-        ("d-1", b"# Wings\n\nThey lift."),
-        ("2", b"No title."),
-    ]
-    for broken in ("{", "[]", '{"_id": "1"}', "7"):
+    assert list(gather.lines(path)) == [Sent("d-1", b"# Wings\n\nThey lift."), Sent("2", b"No title.")]
+    for broken in ("{", "[]", '{"_id": "1"}', "7", "[" * 100_000):
         path.write_text(broken)
-        with pytest.raises(NotDone, match="line 1"):
-            list(gather.lines(path))
+        (unfit,) = gather.lines(path)
+        assert isinstance(unfit, Unfit)
+        assert unfit.name == "corpus.jsonl, line 1"
 
 
 def test_a_document_cannot_steer_the_terminal() -> None:
@@ -187,6 +200,24 @@ def test_a_document_cannot_steer_the_terminal() -> None:
 
 def test_columns_are_aligned() -> None:
     assert printing.table([("a", "bb"), ("ccc", "d")]) == "a    bb\nccc  d"
+    names = ("假期.md", "cafe\u0301.md", "🚢.md", "plain-and-long.md")
+    lines = printing.table([(name, "|") for name in names]).splitlines()
+    assert {printing.columns(line) for line in lines} == {len("plain-and-long.md") + 3}
+    assert lines[0] == "假期.md" + " " * 12 + "|"
+
+
+def test_a_size_is_told_as_people_tell_it() -> None:
+    assert [printing.size(each) for each in (0, 1023, 2048, 5_000_000)] == ["0 B", "1023 B", "2 KB", "4.8 MB"]
+
+
+def test_what_was_down_is_said_once() -> None:
+    turn = {
+        "text": "28 days\n\n_keyword search only_",
+        "citations": [],
+        "options": [],
+        "degraded": ["keyword search only"],
+    }
+    assert printing.answer(turn, "").count("keyword search only") == 1
 
 
 # With a bot that runs
@@ -284,6 +315,48 @@ def test_a_verdict_is_shown_for_every_file(running: Shell) -> None:
     assert "There is no nothing.md" in running.fails("add", "nothing.md")
 
 
+def test_files_that_a_channel_does_not_take_are_refused_by_name(running: Shell) -> None:
+    (running.home / "one.md").write_text("# One\n\nThe first.\n")
+    (running.home / "two.md").write_text("# Two\n\nThe second.\n")
+    running.json("channel", "lounge", "--knowledge", "off")
+    found = running.json("add", "one.md", "two.md", "--channel", "lounge", status=1)
+    assert [(each["name"], each["verdict"]) for each in found] == [("one.md", "refused"), ("two.md", "refused")]
+    assert all("takes no files" in each["reason"] for each in found)
+
+
+def test_a_broken_line_of_a_corpus_is_refused_alone(running: Shell) -> None:
+    lines = [json.dumps({"_id": f"k{n}", "text": f"Knot {n} holds {n} tons."}) for n in range(3)]
+    (running.home / "knots.jsonl").write_text("\n".join([lines[0], "{no json", *lines[1:]]))
+    found = running.json("add", "--jsonl", "knots.jsonl", "--channel", "knots", status=1)
+    assert [(each["name"], each["verdict"]) for each in found] == [
+        ("k0", "indexed"),
+        ("knots.jsonl, line 2", "refused"),
+        ("k1", "indexed"),
+        ("k2", "indexed"),
+    ]
+
+
+def test_of_several_with_one_name_the_channels_own_is_meant(running: Shell) -> None:
+    for channel in ("north", "south"):
+        (running.home / "tide.md").write_text(f"# Tide\n\nIt is high in the {channel}.\n")
+        running.json("add", "tide.md", "--channel", channel)
+    assert "high in the south" in running.says("docs", "tide.md", "--text", "--channel", "south")
+    assert "Several" in running.fails("forget", "tide.md")
+    (gone,) = running.json("forget", "tide.md", "--channel", "south")
+    assert gone["channel"] == "south"
+    assert "high in the north" in running.says("docs", "tide.md", "--text", "--channel", "south")
+
+
+def test_a_refused_document_is_listed_with_its_reason(running: Shell) -> None:
+    (running.home / "void.txt").write_text("")
+    running.json("add", "void.txt", "--channel", "voids", status=1)
+    listed = running.says("docs", "--channel", "voids")
+    assert "size" in listed.splitlines()[0]
+    reason = running.json("docs", "--channel", "voids")
+    (void,) = [each for each in reason if each["name"] == "void.txt"]
+    assert f"void.txt is refused: {void['reason']}" in listed
+
+
 def test_a_corpus_is_added_line_by_line(running: Shell) -> None:
     lines = [{"_id": f"d{n}", "title": f"Ship {n}", "text": f"Ship {n} has {n + 3} masts."} for n in range(60)]
     (running.home / "corpus.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -339,7 +412,14 @@ def test_a_backup_is_whole_and_never_overwrites(running: Shell) -> None:
 def test_the_doctor_names_every_part(running: Shell) -> None:
     (found,) = running.json("doctor")
     assert found["ready"]
-    assert set(found["dependencies"].values()) == {"ok"}
+    assert found["dependencies"] == {
+        "database": "ok",
+        "passages": "ok",
+        "model": "not configured",
+        "embeddings": "ok: all-MiniLM-L6-v2-onnx-int8",
+        "rerank": "not configured",
+    }
+    assert "ok: all-MiniLM" in running.says("doctor")
     assert running.says("reembed").endswith("passages embedded\n")
 
 
@@ -352,6 +432,130 @@ def test_a_second_bot_on_the_same_directory_is_refused(running: Shell) -> None:
 
 def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
     assert "PORT" in Shell(tmp_path).fails("docs", PORT="eight")
+
+
+def test_what_is_kept_is_for_this_user_alone(running: Shell) -> None:
+    kept = [running.home / "data", *(running.home / "data").rglob("*")]
+    assert len(kept) > 5
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
+
+
+def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    assert "DATA_DIR" in Shell(tmp_path).fails("run", PORT="0")
+
+
+def test_a_damaged_database_is_named_with_its_whole_path(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "threadlore.sqlite").write_bytes(b"no database " * 1000)
+    assert f"the database {tmp_path}/data/threadlore.sqlite" in Shell(tmp_path).fails("docs")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "The disk is full. Free space under DATA_DIR"),
+        (OperationalError("INSERT", {}, sqlite3.OperationalError("database or disk is full")), "The disk is full."),
+        (OperationalError("INSERT", {}, sqlite3.OperationalError("attempt to write a readonly database")), "readonly"),
+        (PermissionError(errno.EACCES, "Permission denied", "/data/x"), "/data/x can't be used (Permission denied)"),
+    ],
+)
+def test_storage_that_fails_at_the_start_says_what_to_do(
+    tmp_path: Path, error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.asynccontextmanager
+    async def opens(*_: object, **__: object) -> AsyncIterator[None]:
+        raise error
+        yield
+
+    monkeypatch.setattr("bot.app.open_app", opens)
+    assert told in Shell(tmp_path).fails("docs")
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+def test_a_bot_that_is_ended_while_it_starts_ends_well(tmp_path: Path, is_far: bool) -> None:
+    """While its parts are imported, and while it opens its directory."""
+    settings = {**Shell(tmp_path).settings, "PORT": "0"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "bot", "run"], cwd=tmp_path, env=settings, stderr=subprocess.PIPE, text=True
+    ) as child:
+        time.sleep(1)
+        while is_far and not (tmp_path / "data" / "lock").exists():
+            time.sleep(0.005)
+        child.terminate()
+        _, log = child.communicate(timeout=60)
+    assert child.returncode == 0, log
+    assert "Traceback" not in log
+
+
+async def test_readiness_writes_and_not_more_often_than_it_must(tmp_path: Path) -> None:
+    async with open_database(sqlite_url(tmp_path / "threadlore.sqlite")) as database:
+        store = await LanceStore.open(tmp_path / "passages", "passages")
+        readiness = Readiness(Facts(database), store, Probes([]))
+        assert (await readiness(0))["database"] == "ok"
+        async with database.write() as connection:
+            await connection.exec_driver_sql("DROP TABLE facts")
+        assert (await readiness(0))["database"] == "ok", "it was written a moment ago"
+        later = Readiness(Facts(database), store, Probes([]))
+        assert "can't be written" in (await later(0))["database"]
+        await store.close()
+
+
+async def test_a_full_disk_is_known_by_its_errors(tmp_path: Path) -> None:
+    async with open_database(sqlite_url(tmp_path / "threadlore.sqlite")) as database:
+        async with database.write() as connection:
+            await connection.exec_driver_sql("CREATE TABLE filling (words TEXT)")
+            pages = (await connection.exec_driver_sql("PRAGMA page_count")).scalar_one()
+            await connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(OperationalError) as full:
+            async with database.write() as connection:
+                await connection.exec_driver_sql("INSERT INTO filling VALUES (hex(zeroblob(100000)))")
+    assert is_disk_full(full.value)
+    assert is_disk_full(OSError(errno.EDQUOT, ""))
+    assert not is_disk_full(OSError(errno.EIO, ""))
+
+
+def test_a_backup_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    directory = DataDir(tmp_path / "data #1?")
+    directory.path.mkdir()
+    for database in (directory.database, directory.checkpoints):
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            connection.execute("CREATE TABLE kept (words TEXT)")
+    back_up(directory, tmp_path / "whole")
+    assert {path.name for path in (tmp_path / "whole").iterdir()} == {"threadlore.sqlite", "checkpoints.sqlite"}
+    directory.checkpoints.write_bytes(b"no database " * 1000)
+    with pytest.raises(OSError, match="broke off"):
+        back_up(directory, tmp_path / "broken")
+    assert not (tmp_path / "broken").exists()
+
+
+async def test_endpoints_are_asked_whether_they_are_there(free_port: Callable[[], int]) -> None:
+    async def models(request: web.Request) -> web.Response:
+        return web.Response(status=200 if request.headers.get("Authorization") == "Bearer right" else 401)
+
+    app = web.Application()
+    app.router.add_get("/v1/models", models)
+    async with TestServer(app) as server:
+        here = str(server.make_url(""))
+        settings = Settings.model_validate(
+            {
+                "openai_api_key": "right",
+                "openai_base_url": f"{here}/v1",
+                "openai_model": "one,two",
+                "embedding_model": "vectors",
+                "embedding_base_url": f"http://127.0.0.1:{free_port()}/v1",
+                "cohere_api_key": "wrong",
+                "cohere_base_url": here,
+            }
+        )
+        probes = Probes(endpoints(settings))
+        assert set((await probes.states(0)).values()) == {NOT_YET}
+        assert await probes.states(5) == {
+            "model": "ok: one, two",
+            "embeddings": "127.0.0.1 can't be reached; check EMBEDDING_BASE_URL",
+            "rerank": "127.0.0.1 refuses the key; check COHERE_API_KEY",
+        }
+        await probes.close()
 
 
 def test_an_open_address_needs_a_token(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -262,3 +263,112 @@ async def test_what_people_say_to_each_other_is_not_answered(core: Core, platfor
     await core.say("@bo @bot do you know this?", "m2", mentions_others=True, mentions_bot=True)
     await core.settled("m1", "m2")
     assert [to for to, _ in platform.sent] == ["m2"]
+
+
+TRAVEL = {"travel.md": b"# Travel\n\nThe daily allowance for trips abroad is 48 euros."}
+
+
+async def test_a_caption_that_is_edited_while_the_file_is_read_leaves_the_report(
+    core: Core, platform: MemoryPlatform
+) -> None:
+    platform.hold = asyncio.Event()
+    await core.say("Here is the travel policy", "m1", files=TRAVEL)
+    await asyncio.wait_for(platform.held.wait(), 20)
+    await core.say("Here is the new travel policy", "m1", kind=Kind.EDIT, revision="1")
+    platform.hold.set()
+    await core.settled("m1")
+    (reply,) = platform.replies_to("m1")
+    assert reply.kind == "report" and reply.files[0].verdict == "indexed"
+    line = await core.stores.transcript.find("web", "acme", "m1")
+    assert line is not None and [file["verdict"] for file in line.files] == ["indexed"]
+
+
+async def test_a_caption_that_is_edited_after_the_report_changes_nothing_else(
+    core: Core, platform: MemoryPlatform
+) -> None:
+    await core.say("Here is the travel policy", "m1", files=TRAVEL)
+    await core.settled("m1")
+    await core.say("Here is the new travel policy", "m1", kind=Kind.EDIT, revision="1")
+    await core.settled("m1")
+    assert [reply.kind for reply in platform.replies_to("m1")] == ["report"]
+    assert platform.revised == []
+
+
+async def test_a_caption_that_becomes_a_question_is_answered_beside_the_report(
+    core: Core, platform: MemoryPlatform
+) -> None:
+    await core.say("Here is the travel policy", "m1", files=TRAVEL)
+    await core.settled("m1")
+    await core.say("What is the daily allowance for trips abroad?", "m1", kind=Kind.EDIT, revision="1")
+    await core.settled("m1")
+    report, answer = platform.replies_to("m1")
+    assert (report.kind, answer.kind) == ("report", "answer")
+    assert "48 euros" in answer.text and not answer.files
+    assert platform.revised == []
+
+
+async def test_stop_does_not_take_the_verdict_of_a_file(core: Core, platform: MemoryPlatform) -> None:
+    platform.hold = asyncio.Event()
+    await core.say("", "m1", files=TRAVEL)
+    await asyncio.wait_for(platform.held.wait(), 20)
+    await core.say("stop", "m2")
+    platform.hold.set()
+    await core.settled("m1", "m2")
+    assert [reply.kind for reply in platform.replies_to("m1")] == ["report"]
+
+
+async def test_stop_leaves_the_questions_of_others_alone(core: Core, platform: MemoryPlatform) -> None:
+    platform.hold = asyncio.Event()
+    await core.say(QUESTION, "m1")
+    await asyncio.wait_for(platform.held.wait(), 20)
+    await core.say("stop", "m2", user="bo")
+    platform.hold.set()
+    await core.settled("m1", "m2")
+    assert [reply.kind for reply in platform.replies_to("m1")] == ["answer"]
+
+
+async def test_a_thread_hears_nothing_of_a_document_that_it_may_not_see_any_more(
+    core: Core, platform: MemoryPlatform
+) -> None:
+    await core.say("", "p1", thread="p1", channel="hr", files=TRAVEL)
+    await core.settled("p1")
+    await core.say("What is the daily allowance for trips abroad?", "q1", thread="t1")
+    await core.settled("q1")
+    assert platform.replies_to("q1")[0].citations
+    members = frozenset({"ann"})
+    await core.stores.channels.change(
+        "web", "acme", "hr", "ann", lambda hr: replace(hr, visibility="private", members=members)
+    )
+    changed = {"travel.md": b"The daily allowance for trips is 52 euros."}
+    await core.say("", "p2", thread="p2", channel="hr", files=changed)
+    await core.settled("p2")
+    await asyncio.sleep(0.5)
+    assert [reply.kind for _, reply in platform.sent if reply.kind == "notice"] == []
+
+
+async def test_a_channel_that_takes_no_files_says_so_for_each(core: Core, platform: MemoryPlatform) -> None:
+    await core.say("settings knowledge off", "m0", thread="m0")
+    await core.settled("m0")
+    await core.say("", "m1", files=TRAVEL)
+    await core.settled("m1")
+    (reply,) = platform.replies_to("m1")
+    assert [(file.name, file.verdict) for file in reply.files] == [("travel.md", "refused")]
+    (row,) = await core.stores.journal.of_message("web", "acme", "m1")
+    assert row.outcome is not None and row.outcome["files"][0]["verdict"] == "refused"
+
+
+async def test_a_choice_that_somebody_else_types_is_the_askers(
+    core: Core, platform: MemoryPlatform, library: Library
+) -> None:
+    for name, days in (("alder", "30 days"), ("birch", "60 days")):
+        await library.add(f"{name}.md", {"Notice": f"The notice period of this contract is {days}."})
+    await core.say("What is the notice period of the contract?", "m1")
+    await core.settled("m1")
+    assert platform.replies_to("m1")[0].kind == "clarification"
+    await core.say("the second one", "m2", user="bo")
+    await core.settled("m2")
+    (reply,) = platform.replies_to("m2")
+    assert reply.kind == "notice" and "ann" in reply.text
+    await core.say("the second one", "m3")
+    await core.settled("m3")
+    assert "60 days" in platform.replies_to("m3")[0].text

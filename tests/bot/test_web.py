@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import json
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import FormData
+from sqlalchemy import delete
 
 from agent.outcomes import Status, Step, Token
 from bot.adapters.web import WebNotStarted
@@ -25,6 +27,7 @@ from bot.platform import FetchFailed, Refused, Turn, Why
 from storage.database import open_database, sqlite_url
 from storage.documents import FilePost, identity
 from storage.models import Anchor, Section, channel_audience
+from storage.schema import sections
 from storage.transcript import Part
 from tests.bot.web_stage import Served, next_named, serving
 
@@ -173,6 +176,9 @@ BROKEN: list[tuple[Any, str]] = [
     (b'{"channel": "general", "user": "@ben", "text": "x"}', "application/json"),
     (b'{"channel": "general", "thread": "../x", "text": "x"}', "application/json"),
     (b'{"channel": "general", "text": " \\n"}', "application/json"),
+    ('{"channel": "general", "text": "\u200b\u2060 \u3164\ufeff"}'.encode(), "application/json"),
+    (b"[]", "application/json"),
+    (b"null", "application/json"),
     (b"[" * 100_000, "application/json"),
     (b"nothing", "multipart/form-data"),
     (b"nothing", "multipart/form-data; boundary=x"),
@@ -191,6 +197,22 @@ async def test_a_broken_body_is_refused_in_words(page: Served, body: bytes, kind
     assert status == 400
     assert page.core.claimed == []
     assert list(page.uploads.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"channel": "general", "thread": "../x", "text": "x"}, 'The field "thread" is wrong'),
+        ({"channel": "general", "text": 7}, 'The field "text" is wrong'),
+        ({"text": "x"}, 'The field "channel" is missing'),
+        ({"channel": "general", "tone": "kind"}, 'There is no field "tone"'),
+        ([], "The body is no JSON object"),
+    ],
+)
+async def test_what_is_wrong_with_a_body_is_named_in_its_own_words(page: Served, body: object, words: str) -> None:
+    _, answer = await page.call("POST", "/api/messages", json=body)
+    assert answer["error"].startswith(words)
+    assert "clean_id" not in answer["error"]
 
 
 async def test_another_content_type_is_refused(page: Served) -> None:
@@ -287,9 +309,31 @@ def test_a_files_name_is_cleaned_for_show(given: str, shown: str) -> None:
 async def test_what_a_crash_left_unfinished_is_dropped(tmp_path: Path) -> None:
     (tmp_path / "uploads").mkdir()
     (tmp_path / "uploads" / ("0" * 32 + ".part")).write_bytes(b"half")
-    (tmp_path / "uploads" / ("1" * 32)).write_bytes(b"whole")
+    (tmp_path / "uploads" / ("1" * 32)).write_bytes(b"of a message that was never claimed")
+    (tmp_path / "uploads" / "notes.txt").write_bytes(b"not the page's")
     async with serving(tmp_path) as page:
-        assert [each.name for each in page.uploads.iterdir()] == ["1" * 32]
+        assert [each.name for each in page.uploads.iterdir()] == ["notes.txt"]
+        assert (await page.call("POST", "/api/messages", data=form(POST, ("a.txt", b"a"))))[0] == 202
+    async with serving(tmp_path) as page:
+        assert len(list(page.uploads.iterdir())) == 2, "its message waits for it"
+
+
+async def test_a_full_disk_is_named_and_leaves_no_upload(page: Served) -> None:
+    async with page.core.database.write() as connection:
+        pages = (await connection.exec_driver_sql("PRAGMA page_count")).scalar_one()
+        await connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    body = {**POST, "text": "words " * 2000}
+    status, answer = await page.call("POST", "/api/messages", data=form(body, ("a.txt", b"a")))
+    assert (status, "free space under DATA_DIR" in answer["error"]) == (507, True)
+    assert list(page.uploads.iterdir()) == []
+
+
+async def test_a_post_that_fails_leaves_no_upload(page: Served) -> None:
+    for number, status in ((errno.ENOSPC, 507), (errno.EIO, 500)):
+        page.core.refusal = OSError(number, "the inside of the disk")
+        got, answer = await page.call("POST", "/api/messages", data=form(POST, ("a.txt", b"a")))
+        assert (got, "inside" in answer["error"]) == (status, False)
+        assert list(page.uploads.iterdir()) == []
 
 
 # Changing
@@ -311,6 +355,17 @@ async def test_an_author_edits_and_deletes(page: Served) -> None:
     _, thread = await page.call("GET", f"/api/threads/{turn.message}", params={"user": "ada"})
     (line,) = thread["messages"]
     assert (line["edited"], line["deleted"], line["text"]) == (True, True, "")
+
+
+async def test_a_message_is_not_edited_to_nothing(page: Served) -> None:
+    turn = await page.post()
+    path = f"/api/messages/{turn.message}"
+    for blank in ("", " \n", "\u200b\u2060"):
+        assert (await page.call("PATCH", path, json={"user": "ada", "text": blank}))[0] == 400
+    assert len(page.core.claimed) == 1
+    _, posted = await page.call("POST", "/api/messages", data=form(POST, ("a.txt", b"a")))
+    status, _ = await page.call("PATCH", f"/api/messages/{posted['message']}", json={"user": "ada", "text": ""})
+    assert status == 202, "its file is still there"
 
 
 async def test_others_change_nothing(page: Served) -> None:
@@ -432,6 +487,28 @@ async def test_channels_are_listed_and_set(page: Served) -> None:
     assert body["members"] == []
 
 
+async def test_changes_of_a_channel_at_once_are_all_kept(page: Served) -> None:
+    changes: list[dict[str, object]] = [{"visibility": "private"}, {"knowledge": False}, {"quiet": True}]
+    for name in ("one", "two", "three"):
+        put = [page.call("PUT", f"/api/channels/{name}", json={"user": "ada", **change}) for change in changes]
+        assert [status for status, _ in await asyncio.gather(*put)] == [200] * 3
+        found = await page.channels.get("web", "local", name)
+        assert found is not None
+        assert (found.visibility, found.knowledge, found.quiet) == ("private", False, True)
+
+
+async def test_who_was_left_out_meanwhile_changes_nothing(page: Served) -> None:
+    own = {"user": "ada", "visibility": "private", "members": ["ada"]}
+    late = {"user": "ben", "visibility": "public"}
+    (first, _), (second, _) = await asyncio.gather(
+        page.call("PUT", "/api/channels/hr", json=own), page.call("PUT", "/api/channels/hr", json=late)
+    )
+    found = await page.channels.get("web", "local", "hr")
+    assert found is not None
+    assert first == 200
+    assert (second, found.visibility) in ((403, "private"), (200, "private"))
+
+
 async def test_a_private_channel_without_members_has_who_made_it(page: Served) -> None:
     _, body = await page.call("PUT", "/api/channels/hr", json={"user": "ada", "visibility": "private"})
     assert body["members"] == ["ada"]
@@ -455,7 +532,7 @@ async def test_a_channel_cannot_be_set_to_anything(page: Served, channel: str, b
 
 
 async def a_document(
-    page: Served, name: str = "handbook.md", channel: str = "general", workspace: str = "local"
+    page: Served, name: str = "handbook.md", channel: str = "general", workspace: str = "local", content: str = ""
 ) -> str:
     """A document of two sections, as ingestion leaves it."""
     post = FilePost(
@@ -470,14 +547,14 @@ async def a_document(
         attachment="0",
         link=f"/#/{channel}/t1/m1",
     )
-    begun = await page.documents.begin(post, name)
+    begun = await page.documents.begin(post, content or name)
     assert begun.document is not None
     version = begun.document.key
-    sections = [
+    cut = [
         Section(1, ("Leave",), "# Leave\n28 days.\n", (Anchor(0, 1, "page 1"),)),
         Section(2, ("Notice",), "Four weeks and more.\n", (Anchor(0, 1, "page 1"), Anchor(11, 2, "page 2"))),
     ]
-    await page.documents.store_sections(version, sections, 2)
+    await page.documents.store_sections(version, cut, 2)
     await page.documents.swap(version, 2, embedded=True)
     assert version.document == identity(post)
     return version.document
@@ -499,6 +576,21 @@ async def test_a_citation_opens_its_section(page: Served) -> None:
     await page.documents.forget(document)
     status, body = await page.call("GET", path, params={"version": "1"})
     assert (status, body["deleted"], body["text"]) == (200, True, "")
+
+
+async def test_a_citation_of_a_replaced_version_says_so(page: Served) -> None:
+    await page.channels.ensure("web", "local", "general", "ada")
+    document = await a_document(page)
+    path = f"/api/documents/{document}/sections/1"
+    assert await a_document(page, content="another") == document
+    status, body = await page.call("GET", path, params={"version": "1"})
+    assert (status, body["state"], body["current"], body["text"]) == (200, "superseded", 2, "# Leave\n28 days.\n")
+    assert (await page.call("GET", f"/api/documents/{document}/sections/3", params={"version": "1"}))[0] == 404
+    async with page.core.database.write() as connection:
+        await connection.execute(delete(sections).where(sections.c.version == 1))
+    status, body = await page.call("GET", path, params={"version": "1"})
+    assert (status, body["state"], body["deleted"], body["text"]) == (200, "superseded", False, "")
+    assert (body["version"], body["current"], body["channel"]) == (1, 2, "general")
 
 
 async def test_documents_are_listed_to_who_may_read_them(page: Served) -> None:
@@ -605,6 +697,13 @@ async def test_more_was_missed_than_is_kept_at_hand(page: Served, monkeypatch: p
     async with page.listening(last="1") as events:
         texts = [(await next_named(events, "post"))[1]["text"] for _ in range(45)]
     assert texts == [str(number) for number in range(45)]
+
+
+@pytest.mark.parametrize("last", ["0" * 5000, "9" * 19, "-1", "1.5", "²"])
+async def test_a_place_in_the_stream_that_was_never_told_is_refused(page: Served, last: str) -> None:
+    assert (await page.call("GET", "/api/events", params={"last_event_id": last}))[0] == 400
+    if last.isascii():
+        assert (await page.call("GET", "/api/events", headers={"Last-Event-ID": last}))[0] == 400
 
 
 async def test_a_threads_stream_is_its_own(page: Served) -> None:
@@ -753,6 +852,8 @@ async def test_the_token_opens_and_nothing_else_does(tmp_path: Path) -> None:
         ({"Host": ""}, 403),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://[::1"}, 403),
+        ({"Origin": "http://[::1", "Host": ""}, 403),
         ({"Origin": "http://localhost:1", "Host": "localhost:2"}, 403),
         ({"Origin": "http://localhost:2", "Host": "localhost:2"}, 200),
     ],
@@ -813,6 +914,8 @@ async def test_a_client_that_goes_away_leaves_nothing(page: Served, caplog: pyte
 async def test_readiness_names_what_is_wrong(tmp_path: Path) -> None:
     async with serving(tmp_path) as page:
         assert await page.call("GET", "/readyz") == (200, {"ready": True, "dependencies": {"database": "ok"}})
+        page.readiness |= {"model": "api.example refuses the key", "rerank": "not configured"}
+        assert (await page.call("GET", "/readyz"))[1]["ready"], "without them the bot does less, and is ready"
         page.readiness["passages"] = "the disk http://inside is full"
         async with page.http.get("/readyz") as response:
             assert response.status == 503
@@ -820,9 +923,10 @@ async def test_readiness_names_what_is_wrong(tmp_path: Path) -> None:
         async with page.http.get("/healthz") as response:
             assert response.status == 200
     async with serving(tmp_path, token="secret") as page:
-        page.readiness["passages"] = "the disk http://inside is full"
+        page.readiness |= {"passages": "the disk http://inside is full", "model": "ok: gpt", "rerank": "not configured"}
         async with page.http.get("/readyz") as response:
-            assert (await response.json())["dependencies"] == {"database": "ok", "passages": "down"}
+            shown = {"database": "ok", "passages": "down", "model": "ok", "rerank": "not configured"}
+            assert (await response.json())["dependencies"] == shown
 
 
 async def test_metrics_count_by_route(page: Served) -> None:
@@ -868,6 +972,9 @@ async def test_what_writes_on_this_machine_is_for_who_is_on_it(page: Served, tmp
     assert page.core.backups == [tmp_path / "backup"]
     assert (await page.call("POST", "/api/backup", json={"target": "backup"}))[0] == 400
     assert (await page.call("POST", "/api/backup", json={"target": str(tmp_path)}))[0] == 409
+    for wrong in ("/a\0b", str(tmp_path / ("x" * 300)), "/proc/nothing/backup"):
+        status, answer = await page.call("POST", "/api/backup", json={"target": wrong})
+        assert (status, len(answer["error"]) < 300) == (400, True), wrong
     for path in ("/api/backup", "/api/reembed"):
         assert (await page.call("POST", path, json=target, headers={"X-Forwarded-For": "10.0.0.1"}))[0] == 403
     assert len(page.core.backups) == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from sqlalchemy import select
 
 from bot.adapters.web import Desk, Web, WebOptions
 from bot.messages import Incoming, Kind
@@ -24,6 +25,7 @@ from storage.journal import Journal, NewRow
 from storage.lance import LanceStore
 from storage.models import Document
 from storage.retrieval import Retriever
+from storage.schema import journal
 from storage.transcript import Part, Place, Said, Transcript
 
 Json = dict[str, Any]
@@ -39,7 +41,7 @@ class Core:
     channels: Channels
     clarifications: Clarifications
     claimed: list[Incoming] = field(default_factory=list)
-    refusal: Refused | None = None
+    refusal: Refused | OSError | None = None
     ended: set[str] = field(default_factory=set)
     backups: list[Path] = field(default_factory=list)
 
@@ -104,6 +106,12 @@ class Core:
         await self.say(turn, Part("Which one?", "clarification", options=shown, clarification=id), web)
         return id
 
+    async def living(self) -> set[str]:
+        """In this core every message that was claimed still waits for its files."""
+        async with self.database.read() as connection:
+            payloads = await connection.scalars(select(journal.c.payload))
+            return {each["reference"] for payload in payloads for each in payload["attachments"]}
+
     # what the command line asks of it
 
     async def turn(self, platform: str, workspace: str, message: str) -> Json | None:
@@ -120,6 +128,7 @@ class Core:
         return 2
 
     async def backup(self, target: Path) -> None:
+        target.mkdir(parents=True)
         self.backups.append(target)
 
 
@@ -204,7 +213,7 @@ async def serving(folder: Path, **options: Any) -> AsyncIterator[Served]:
         core = Core(database, Transcript(database), Journal(database), channels, Clarifications(database))
         readiness = {"database": "ok"}
 
-        async def ready() -> dict[str, str]:
+        async def ready(seconds: float) -> dict[str, str]:
             return readiness
 
         desk = Desk(
@@ -214,6 +223,7 @@ async def serving(folder: Path, **options: Any) -> AsyncIterator[Served]:
             documents=documents,
             retriever=Retriever(store, embedder, documents),
             operations=core,
+            living=core.living,
             readiness=ready,
         )
         given = {"host": "127.0.0.1", "port": 0, "token": None, "largest_upload": 1024 * 1024, **options}

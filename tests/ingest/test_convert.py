@@ -125,6 +125,42 @@ async def test_a_web_page_is_read_without_its_scripts(converter: Converter, tmp_
     assert await text_of(converter, tmp_path / "a.html", page) == "# Leave\n\nThirty days."
 
 
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<nav><a href='/'>Home</a></nav><p>Thirty days.</p>", "Thirty days."),
+        ("<header><p>Acme Wiki</p></header><p>Thirty days.</p><footer>Imprint</footer>", "Thirty days."),
+        ("<header><a href='/'>Home</a><h1>Leave</h1></header><p>Thirty days.</p>", "# Leave\n\nThirty days."),
+        ("<main><header><h1>Leave</h1><p>By Ann.</p></header><p>Days.</p></main>", "# Leave\n\nBy Ann.\n\nDays."),
+        ("<article><p>Days.</p><aside>Ask first.</aside></article><aside>News</aside>", "Days.\n\nAsk first."),
+        ("<div role=navigation>a</div><div role=banner>b</div><div role=search>c</div><p>Days.</p>", "Days."),
+        ("<div role='contentinfo'>Imprint</div><p>Days.</p>", "Days."),
+        ("<div class='navigation'><main><p>Days.</p></main></div>", "Days."),
+        ("<p>Founded by <a href='/wiki/Bill_Gates' title='Bill'>Bill Gates</a>.</p>", "Founded by Bill Gates."),
+        ("<p>See <a href='#terms'>the terms</a> and <a href='../a.html'>A</a>.</p>", "See the terms and A."),
+        ("<p>See <a href='https://example.org/a'>A</a>.</p>", "See [A](https://example.org/a)."),
+        ("<p>Days<sup class='reference'><a href='#cite_note-71'>[71]</a></sup>.</p>", "Days."),
+        ("<p>Days<sup id=r><a href='/p#fn1'>1</a></sup>. 5 m<sup>2</sup></p>", "Days. 5 m2"),
+        ("<h2>Leave<span class='mw-editsection'>[<a href='/e'>edit</a>]</span></h2><p>Days.</p>", "## Leave\n\nDays."),
+        ("<h2>Leave <span>[<a href='/e'>edit</a>]</span></h2><p>Days.</p>", "## Leave\n\nDays."),
+        ("<p>Days <img src='/a.png' alt='a chart of\ndays'> here. <img src='b.png'></p>", "Days a chart of days here."),
+        ("<a href='#content'>Skip to content</a><p>Days.</p>", "Days."),
+        (
+            "<ul><li><a hreflang=de href='//de'>Deutsch</a></li><li><a hreflang=fr href='//fr'>Français</a></li>"
+            "<li><a hreflang=zh href='//zh'>中文</a></li></ul><p>Days.</p>",
+            "Days.",
+        ),
+        ("<ul><li>Leave</li><li>Travel</li><li><a href='/p'>Phones</a></li></ul>", "* Leave\n* Travel\n* Phones"),
+        ("<nav><p>Nothing but this.</p></nav>", "Nothing but this."),
+    ],
+)
+async def test_a_web_page_is_read_without_what_surrounds_it(
+    converter: Converter, tmp_path: Path, page: str, expected: str
+) -> None:
+    text = await text_of(converter, tmp_path / "a.html", f"<html><body>{page}</body></html>".encode())
+    assert text.strip() == expected
+
+
 async def test_a_login_page_in_the_place_of_a_file_is_refused(converter: Converter, tmp_path: Path) -> None:
     page = b"<!doctype html><html><form action='/login'><input type='password' name='p'></form></html>"
     assert "sign-in page" in await refusal(converter, tmp_path / "report.pdf", page)

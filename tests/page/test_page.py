@@ -223,6 +223,32 @@ def test_ones_own_post_is_deleted_and_its_citation_says_so(handbook: Visit) -> N
     expect(handbook.panel).not_to_contain_text("28 days")
 
 
+def test_a_citation_of_a_replaced_version_says_what_replaced_it(handbook: Visit, channel: str) -> None:
+    answer = handbook.asks(QUESTION)
+
+    def without_text(route: Route) -> None:
+        found = route.fetch().json()
+        route.fulfill(json={**found, "state": "superseded", "version": 1, "current": 2, "text": ""})
+
+    handbook.page.route("**/sections/**", without_text)
+    answer.locator(".text .cite").first.click()
+    expect(handbook.panel).to_contain_text("Version 1 was replaced by version 2; its text is no longer kept.")
+    handbook.panel.get_by_role("link", name="Documents of its channel").click()
+    expect(handbook.panel).to_be_hidden()
+    expect(handbook.page.locator(".documents")).to_contain_text("handbook.md")
+
+
+def test_a_channels_name_is_whole_beside_an_open_thread(desk: Desk) -> None:
+    ada = desk.sit("ada", "lunch-and-walks", viewport={"width": 1280, "height": 800})
+    ada.page.request.put(f"{ada.url}/api/channels/lunch-and-walks?user=ada", data={"user": "ada", "knowledge": False})
+    ada.page.reload()
+    ada.asks("hello")
+    title = ada.page.locator("#channel-title")
+    expect(ada.page.locator("#channel-bar .badge")).to_have_count(1)
+    assert title.evaluate("title => title.scrollWidth <= title.clientWidth")
+    assert ada.page.locator("#channel-bar").evaluate("bar => bar.scrollWidth <= bar.clientWidth")
+
+
 def test_other_peoples_messages_have_no_edit_or_delete(desk: Desk, handbook: Visit, channel: str) -> None:
     ben = desk.sit("ben", channel)
     ben.page.goto(handbook.page.url)

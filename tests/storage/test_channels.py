@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -83,3 +84,21 @@ async def test_members_are_kept_with_their_channel(channels: Channels) -> None:
     await channels.put(replace(hr, members=frozenset({"bo"})))
     hr = await channels.get("web", "local", "hr")
     assert hr is not None and hr.members == {"bo"}
+
+
+async def test_changes_at_once_lose_nothing(channels: Channels) -> None:
+    rush = ("web", "local", "rush", "ana")
+    await asyncio.gather(
+        channels.change(*rush, lambda each: replace(each, visibility="private", members=frozenset({"ana"}))),
+        channels.change(*rush, lambda each: replace(each, knowledge=False)),
+        channels.change(*rush, lambda each: replace(each, quiet=True)),
+        channels.ensure("web", "local", "rush", "bo"),
+    )
+    found = await channels.get("web", "local", "rush")
+    assert found is not None
+    assert (found.visibility, found.members, found.knowledge, found.quiet) == (
+        "private",
+        frozenset({"ana"}),
+        False,
+        True,
+    )

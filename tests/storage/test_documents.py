@@ -324,8 +324,12 @@ async def test_what_is_cleaned_is_erased(documents: Documents) -> None:
     await documents.mark_cleaned([first.document.key, second.document.key])
     assert await documents.dead("w") == []
     assert await documents.workspaces_with_dead() == []
-    assert await documents.sections(first.document.key) == []
+    assert await documents.sections(first.document.key) == SECTIONS, "answers cite a replaced version"
     assert await documents.sections(second.document.key) == SECTIONS, "a living version is never cleaned"
+    await documents.delete_post("w", "c", "m1")
+    assert await documents.dead("w") == [first.document.key]
+    await documents.mark_cleaned([first.document.key])
+    assert await documents.sections(first.document.key) == []
 
 
 async def test_many_versions_are_looked_up_at_once(documents: Documents) -> None:

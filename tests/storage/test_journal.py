@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 from storage import journal as journal_module
 from storage.database import Database, open_database, sqlite_url
 from storage.errors import LeaseLost
-from storage.journal import ATTEMPTS, Heartbeat, Journal, NewRow, Row
+from storage.journal import ATTEMPTS, LEASES, Heartbeat, Journal, NewRow, Row
 from storage.schema import clock
 from storage.schema import journal as table
 
@@ -232,3 +232,37 @@ async def test_pruning_leaves_what_is_alive(database: Database, journal: Journal
     await journal.prune(days=0)
     async with database.read() as connection:
         assert list(await connection.scalars(select(table.c.message))) == ["open"]
+
+
+async def test_of_several_rows_that_a_crash_interrupted_none_is_charged(database: Database, journal: Journal) -> None:
+    for name in ("a", "b"):
+        await claim(database, journal, message(name, thread=name))
+    for _ in range(ATTEMPTS + 2):
+        rows = [await lease(journal), await lease(journal)]
+        assert [row.attempts for row in rows] == [1, 1]
+        await journal.release_all()
+
+
+async def test_a_row_that_is_leased_again_and_again_is_spent_in_the_end(database: Database, journal: Journal) -> None:
+    await claim(database, journal, message("a"))
+    for number in range(1, LEASES + 2):
+        row = await lease(journal)
+        assert row.is_spent == (number > LEASES)
+        await journal.release(row)
+
+
+async def test_a_pause_that_is_not_charged_grows_and_does_not_count(database: Database, journal: Journal) -> None:
+    await claim(database, journal, message("a"))
+    await journal.retry(await lease(journal), charged=False)
+    assert await journal.lease(TURNS) is None
+    await journal.release_all()
+    assert (await lease(journal)).attempts == 1
+
+
+async def test_references_are_of_files_that_may_still_be_read(database: Database, journal: Journal) -> None:
+    new = replace(message("post"), payload={"text": ""})
+    files = [replace(file_of(new, n), payload={"attachment": {"reference": f"r{n}"}}) for n in range(2)]
+    async with database.write() as connection:
+        await journal.claim(connection, new, files)
+    await journal.end(await lease(journal, ("file",)))
+    assert await journal.references() == {"r1"}

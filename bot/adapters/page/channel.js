@@ -53,7 +53,7 @@ export class Channel {
       iconButton("back", "Channels", () => this.page.back(), { class: "icon-button only-narrow" }),
       el("h1", { id: "channel-title", tabindex: "-1" }, name(this.page.titleOf(this.channel))),
       known?.knowledge === false
-        ? el("span", { class: "badge", title: "Files posted here aren’t learnt" }, "no knowledge")
+        ? el("span", { class: "badge yields", title: "Files posted here aren’t learnt" }, "no knowledge")
         : "",
       el(
         "nav",

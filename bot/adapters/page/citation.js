@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { el, iconButton, name } from "./dom.js";
 import { anchor, markdown, startsBlock } from "./markdown.js";
 import { placeOf } from "./message.js";
+import { format } from "./place.js";
 import { markQuote } from "./quote.js";
 
 const WRAPPED = 55; // a line this wide was broken by its width, not by its author
@@ -103,16 +104,12 @@ export class CitationPanel {
     const place = marked ? placeOf(citation) || section.place : section.place;
     const where = [section.version ? `version ${section.version}` : "", place].filter(Boolean).join(" · ");
     if (section.deleted) {
-      this.body.replaceChildren(
-        el("p", { class: "quiet" }, name(where)),
-        el(
-          "div",
-          { class: "gone", role: "alert" },
-          el("strong", {}, "Deleted"),
-          el("p", {}, "This document was deleted since. It answers nothing any more, and its text isn’t kept."),
-        ),
-      );
-      return;
+      const why = "This document was deleted since. It answers nothing any more, and its text isn’t kept.";
+      return this.drawGone(where, "Deleted", why);
+    }
+    if (section.state === "superseded" && !section.text) {
+      const why = `Version ${section.version} was replaced by version ${section.current}; its text is no longer kept.`;
+      return this.drawGone(where, "Replaced", why, this.documents(section));
     }
     const text = el("div", { class: "source-text", dir: "auto" }, markdown(unwrap(section.text ?? "")));
     const mark = marked ? this.mark(text, section.text ?? "", citation.quote) : null;
@@ -125,6 +122,19 @@ export class CitationPanel {
     if (mark) mark.scrollIntoView({ block: "center" });
     else this.body.scrollTop = 0;
     if (marked && citation.quote && !mark) text.before(el("blockquote", { class: "quoted" }, citation.quote));
+  }
+
+  drawGone(where, what, why, ...more) {
+    this.body.replaceChildren(
+      el("p", { class: "quiet" }, name(where)),
+      el("div", { class: "gone", role: "alert" }, el("strong", {}, what), el("p", {}, why)),
+      ...more,
+    );
+  }
+
+  documents(section) {
+    const href = format({ channel: section.channel, view: "documents" });
+    return el("p", {}, el("a", { href, class: "plain", onclick: () => this.close() }, "Documents of its channel"));
   }
 
   // Rendered Markdown first; where its marks cut through the quote, the text as it stands.

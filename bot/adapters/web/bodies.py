@@ -79,7 +79,7 @@ class SignInBody(BaseModel):
 
 
 class BackupBody(Body):
-    target: str = Field(min_length=1)
+    target: Words = Field(min_length=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ async def read(request: web.Request, kind: type[B]) -> B:
 
 def explain(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = str(first["loc"][0]) if first["loc"] else ""
     match first["type"]:
         case "json_invalid":
             return "The body isn't valid JSON in UTF-8. Check it and send it again."
@@ -116,6 +116,8 @@ def explain(error: ValidationError) -> str:
             return f'There is no field "{where[:100]}". Leave it out, or check its spelling.'
         case "missing":
             return f'The field "{where}" is missing.'
+    if not where:
+        return "The body is no JSON object. Send one: {…}, with the fields in it."
     return f'The field "{where[:100]}" is wrong: {first["msg"].removeprefix("Value error, ")[:300]}.'
 
 

@@ -50,7 +50,8 @@ class Operations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """`readiness` names each dependency with "ok" or what is wrong with it."""
+    """`living` names the uploads that a message still waits for. `readiness` names each dependency with "ok", "ok: …",
+    "not configured" or what is wrong with it; of those elsewhere it waits so many seconds for an answer."""
 
     transcript: Transcript
     channels: Channels
@@ -58,7 +59,8 @@ class Desk:
     documents: Documents
     retriever: Retriever
     operations: Operations
-    readiness: Callable[[], Awaitable[dict[str, str]]]
+    living: Callable[[], Awaitable[set[str]]]
+    readiness: Callable[[float], Awaitable[dict[str, str]]]
 
 
 class WebNotStarted(NotStarted):

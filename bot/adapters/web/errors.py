@@ -3,6 +3,8 @@
 WebError                 400 … 503, its text is for the person
 bot.platform.Refused     by `STATUS`
 storage.errors           503
+a full disk              507
+OperationalError         503, logged
 aiohttp's HTTPException  its own status
 anything else            500, logged
 """
@@ -17,8 +19,10 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from bot.platform import Refused, Why
+from storage.database import is_disk_full
 from storage.errors import StorageError
 
 log = logging.getLogger(__name__)
@@ -45,6 +49,7 @@ HTTP_TEXTS = {
 }
 BROKEN_OFF = "The request broke off. Send it again."
 UNAVAILABLE = "A part that this needs can't be reached just now. Try again in a minute; `doctor` tells more."
+FULL = "The disk is full: free space under DATA_DIR, then send it again."
 UNEXPECTED = "Something went wrong here, and it was logged. Try again; if it stays so, tell whoever runs Threadlore."
 
 
@@ -78,7 +83,19 @@ def reply_to_error(error: Exception, request: web.Request) -> web.Response:
         case StorageError():
             log.warning("%s %s: %s", request.method, request.path, error)
             return error_reply(503, UNAVAILABLE)
+        case SQLAlchemyError() | OSError():
+            return _storage_error(error, request)
     log.error("%s %s failed", request.method, request.path, exc_info=error)
+    return error_reply(500, UNEXPECTED)
+
+
+def _storage_error(error: SQLAlchemyError | OSError, request: web.Request) -> web.Response:
+    if is_disk_full(error):
+        log.error("%s %s: the disk is full", request.method, request.path)
+        return error_reply(507, FULL)
+    log.error("%s %s failed", request.method, request.path, exc_info=error)
+    if isinstance(error, OperationalError):
+        return error_reply(503, UNAVAILABLE)
     return error_reply(500, UNEXPECTED)
 
 

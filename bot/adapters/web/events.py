@@ -252,7 +252,7 @@ class Events:
         given = request.headers.get("Last-Event-ID") or request.query.get("last_event_id", "")
         if not given:
             return self._feed.newest
-        if not (given.isascii() and given.isdigit()) or int(given[:20]) > LARGEST_CHANGE:
+        if not (given.isascii() and given.isdigit() and len(given) < 20) or int(given) > LARGEST_CHANGE:
             raise WebError(400, "Last-Event-ID is the id of an event that was received here.")
         return min(int(given), self._feed.newest)
 

@@ -86,8 +86,15 @@ class Guard:
 
 def _check_origin(request: web.Request) -> None:
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != request.headers.get("Host", "").lower():
+    if origin is not None and _netloc(origin) != request.headers.get("Host", "").lower():
         raise WebError(403, "Another site may not use this page. Open it at its own address.")
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _is_open(path: str) -> bool:

@@ -19,6 +19,8 @@ from storage.channels import DIRECT
 
 LONGEST_NAME = 80
 LONGEST_FILE_NAME = 200
+UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+BLANKS = "\u115f\u1160\u2800\u3164\uffa0\ufe0f\ufe0e\u034f"  # that Unicode counts among letters, symbols and marks
 # no ":" and no "/": both part the names within a lane, an audience, a link
 _NAME = re.compile(r"[\w.+\-@]+(?: [\w.+\-@]+)*")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,99}")
@@ -50,6 +52,11 @@ def clean_text(value: str) -> str:
     if "\0" in value:
         raise ValueError("leave out the characters with code 0")
     return value
+
+
+def is_blank(text: str) -> bool:
+    """Whether nobody could see anything of it: spaces, line ends, and what has no width."""
+    return all(each in BLANKS or unicodedata.category(each) in UNSEEN for each in text)
 
 
 def file_name(value: str) -> str:

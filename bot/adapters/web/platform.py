@@ -55,7 +55,7 @@ class Web:
     async def start(self, on_message: OnMessage) -> None:
         """Raises WebNotStarted where the address can't be served."""
         self._guard.check_binding()
-        self._uploads.open()
+        self._uploads.open(await self._desk.living())
         await self._events.open()
         self._runner = web.AppRunner(
             self._application(), handle_signals=False, access_log=None, shutdown_timeout=ENDING_SECONDS

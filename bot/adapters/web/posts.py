@@ -14,11 +14,11 @@ from bot.adapters.web import bodies
 from bot.adapters.web.bodies import Caller, ChoiceBody, DeleteBody, EditBody, FeedbackBody, PostBody
 from bot.adapters.web.desk import PLATFORM, Desk
 from bot.adapters.web.errors import WebError, reply
-from bot.adapters.web.names import digest, link, message_id, new_id
+from bot.adapters.web.names import digest, is_blank, link, message_id, new_id
 from bot.adapters.web.sight import Sight
 from bot.adapters.web.uploads import Upload, Uploads
 from bot.messages import Attachment, Incoming, Kind, ThreadRef
-from bot.platform import Claim, OnMessage, Refused
+from bot.platform import Claim, OnMessage
 from storage.channels import DIRECT
 from storage.clarifications import Clarification
 from storage.transcript import Line
@@ -67,16 +67,16 @@ class Posts:
         try:
             await self._read_form(request, draft)
             return await self._post(request, _post_body(draft.fields), draft.uploads)
-        except (WebError, Refused, ValueError, ConnectionError, web.RequestPayloadError) as error:
+        except Exception:  # but not where the bot ends meanwhile: the claim may be on the disk, the next start knows
             await self._uploads.drop(draft.uploads)
-            if isinstance(error, ValueError):
-                raise WebError(400, "The multipart body can't be read. Send it again as multipart/form-data.") from None
             raise
 
     async def edit(self, request: web.Request) -> web.Response:
         body = await bodies.read(request, EditBody)
         who = bodies.caller(request, body)
         line = await self._own(who, bodies.path_id(request, "message"))
+        if is_blank(body.text) and not line.files:
+            raise WebError(400, "There is nothing left in this message: write something, or delete it.")
         return await self._claim(_change(Kind.EDIT, line, who, self._now(), body.text))
 
     async def delete(self, request: web.Request) -> web.Response:
@@ -118,7 +118,7 @@ class Posts:
     async def _post(self, request: web.Request, body: PostBody, uploads: Sequence[Upload]) -> web.Response:
         who = bodies.caller(request, body)
         await self._check_thread(who, body)
-        if not body.text.strip() and not uploads:
+        if is_blank(body.text) and not uploads:
             raise WebError(400, "There is nothing in this message: write something, or attach a file.")
         message = message_id(bodies.idempotency_key(request), "post", who.workspace, body.channel, who.user)
         thread = body.thread or message
@@ -154,6 +154,12 @@ class Posts:
         return reply({"message": claim.incoming.message, "thread": claim.incoming.where.thread}, status=202)
 
     async def _read_form(self, request: web.Request, draft: Draft) -> None:
+        try:
+            await self._read_parts(request, draft)
+        except ValueError:
+            raise WebError(400, "The multipart body can't be read. Send it again as multipart/form-data.") from None
+
+    async def _read_parts(self, request: web.Request, draft: Draft) -> None:
         reader = await request.multipart()
         while (part := await reader.next()) is not None:
             if not isinstance(part, BodyPartReader) or not part.name:
@@ -219,7 +225,7 @@ def _change(kind: Kind, line: Line, who: Caller, now: float, text: str = "") -> 
 
 
 def _choice(card: Clarification, body: ChoiceBody) -> str:
-    if (body.option is None) == (not body.text.strip()):
+    if (body.option is None) == is_blank(body.text):
         raise WebError(400, 'Answer with either "option", counted from 0, or "text".')
     if body.option is None:
         return body.text

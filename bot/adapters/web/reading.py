@@ -11,7 +11,7 @@ from bot.adapters.web import bodies, shapes
 from bot.adapters.web.bodies import Caller, ChannelBody
 from bot.adapters.web.desk import PLATFORM, Desk
 from bot.adapters.web.errors import WebError, reply
-from bot.adapters.web.sight import Sight
+from bot.adapters.web.sight import NOT_A_MEMBER, Sight
 from ingest import split
 from storage.channels import Channel
 from storage.models import Document, DocumentState, Section, channel_audience
@@ -46,8 +46,10 @@ class Reading:
         who = bodies.caller(request, body)
         name = bodies.path_name(request, "channel")
         await self._sight.channel(who, name)
-        now = await self._desk.channels.ensure(PLATFORM, who.workspace, name, who.user)
-        return reply(shapes.channel(await self._desk.channels.put(_changed(now, body, who))))
+        changed = await self._desk.channels.change(
+            PLATFORM, who.workspace, name, who.user, lambda now: _changed(now, body, who)
+        )
+        return reply(shapes.channel(changed))
 
     async def threads(self, request: web.Request) -> web.Response:
         who = bodies.caller(request)
@@ -92,9 +94,11 @@ class Reading:
         if found.state is DocumentState.DELETED:
             return reply(shapes.section(found, number, None))
         sections = await self._desk.documents.sections(found.key, [number]) if found.state in READABLE else []
-        if not sections:
+        if not sections and not await self._is_given_up(found):
             raise WebError(404, "There is no such section.")
-        return reply(shapes.section(found, number, sections[0]))
+        current = await self._desk.documents.get(found.document)
+        shown = shapes.section(found, number, sections[0] if sections else None)
+        return reply({**shown, "current": current.version if current else found.version})
 
     async def text(self, request: web.Request) -> web.Response:
         found = await self._document(request)
@@ -110,6 +114,10 @@ class Reading:
         version = int(bodies.number(request, "version", 0, LARGEST_VERSION))
         return await self._sight.document(bodies.caller(request), bodies.path_id(request, "document"), version or None)
 
+    async def _is_given_up(self, document: Document) -> bool:
+        """Whether this version was replaced and its text is no longer kept."""
+        return document.state is DocumentState.SUPERSEDED and not await self._desk.documents.sections(document.key, [1])
+
     async def _sections(self, document: Document) -> list[Section]:
         sections = await self._desk.documents.sections(document.key) if document.state in READABLE else []
         if not sections:
@@ -119,6 +127,8 @@ class Reading:
 
 def _changed(now: Channel, body: ChannelBody, who: Caller) -> Channel:
     """The channel as it is wished. Without members a private channel has the one who made it so."""
+    if not now.sees(who.user):
+        raise WebError(403, NOT_A_MEMBER)
     if body.visibility is not None or body.members is not None:
         if now.visibility == "direct":
             raise WebError(400, "A person's own channel stays theirs alone. Make another channel private instead.")

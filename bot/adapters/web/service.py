@@ -14,12 +14,13 @@ from aiohttp import web
 from bot.adapters.web import bodies, shapes
 from bot.adapters.web.bodies import BackupBody, Body, SearchBody
 from bot.adapters.web.desk import PLATFORM, Desk
-from bot.adapters.web.errors import WebError, error_reply, reply
+from bot.adapters.web.errors import WebError, reply
 from bot.adapters.web.events import Events
 from bot.adapters.web.sight import Sight
 from storage.errors import StorageError
 
 LONGEST_WAIT = 60
+LONGEST_SHOWN = 200
 LOOK_SECONDS = 0.2  # a turn ends a moment after its reply was said
 ENDED = frozenset({"done", "failed", "withdrawn"})
 FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
@@ -101,12 +102,13 @@ class Service:
         target = Path((await bodies.read(request, BackupBody)).target)
         if not target.is_absolute():
             raise WebError(400, "Name the whole path of the backup, from / on.")
-        if await asyncio.to_thread(target.exists):
-            raise WebError(409, f"{target} is there already. Name a path that is not.")
         try:
+            if await asyncio.to_thread(target.exists):
+                raise WebError(409, f"{target} is there already. Name a path that is not.")
             await self._desk.operations.backup(target)
-        except OSError as error:
-            return error_reply(400, f"{target} can't be written: {error.strerror}. Name another path.")
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no path"
+            raise WebError(400, f"{_shown(target)} can't be written: {why}. Name another path.") from None
         return reply({"backup": str(target)})
 
 
@@ -119,6 +121,10 @@ def _check_local(request: web.Request) -> None:
         is_local = False
     if not is_local or forwarded:
         raise WebError(403, "Only the command line on the bot's own machine may do this.")
+
+
+def _shown(path: Path) -> str:
+    return str(path) if len(str(path)) < LONGEST_SHOWN else f"A path of {len(str(path)):,} characters"
 
 
 def _has_ended(turn: dict[str, Any] | None) -> bool:

@@ -92,6 +92,7 @@ def section(found: Document, number: int, of: Section | None) -> Json:
         "document": found.document,
         "version": found.version,
         "name": found.name,
+        "channel": found.channel,
         "section": number,
         "headings": list(of.headings) if of else [],
         "place": of.place_at(0) if of else "",

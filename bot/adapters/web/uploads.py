@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -25,6 +25,7 @@ MEGABYTE = 1024 * 1024
 READ_ON = 20  # times the largest upload: so much of a too large file is read, so that the rest of its post is taken
 UNFINISHED = ".part"
 _REFERENCE = re.compile(r"[0-9a-f]{32}")
+_UPLOAD = re.compile(_REFERENCE.pattern + rf"({re.escape(UNFINISHED)})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,13 @@ class Uploads:
         self._folder = folder
         self._largest = largest
 
-    def open(self) -> None:
-        """Make the folder, and drop what a crash left unfinished: its message was never acknowledged."""
+    def open(self, living: Collection[str]) -> None:
+        """Make the folder, and drop what no message waits for: a crash came before its message was claimed, or before
+        the file was discarded."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        for rest in self._folder.glob(f"*{UNFINISHED}"):
-            rest.unlink(missing_ok=True)
+        for rest in self._folder.iterdir():
+            if rest.name not in living and _UPLOAD.fullmatch(rest.name):
+                rest.unlink(missing_ok=True)
 
     async def take(self, part: BodyPartReader) -> Upload:
         """Read one part of a multipart body to a file of its own, which `keep` gives its name."""
