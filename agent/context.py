@@ -90,7 +90,8 @@ class Search:
         those that it names otherwise, or, where it names none, in those that the thread speaks of."""
         visible = await self.visible()
         attached = [document for document in visible if document.document in self._attached]
-        whole = [document for document in visible if _whole(document.name, question)]
+        names = _in_full({document.name for document in visible}, question)
+        whole = [document for document in visible if document.name in names]
         only = attached + [document for document in whole if document not in attached]
         named = only or [document for document in visible if _naming(document.name, question)]
         if not named:
@@ -121,6 +122,17 @@ def _naming(name: str, question: str) -> re.Match[str] | None:
         return whole
     stem = r"[\W_]+".join(map(re.escape, words))
     return re.search(rf"(?<![^\W_]){stem}(?![^\W_])", question, re.IGNORECASE)
+
+
+def _in_full(names: Collection[str], question: str) -> set[str]:
+    """The names that the question holds in full, none of them a part of another."""
+    found: set[str] = set()
+    for length in sorted({len(name) for name in names}, reverse=True):
+        held = {name for name in names if len(name) == length and _whole(name, question)}
+        for name in held:
+            question = _without(name, question)
+        found |= held
+    return found
 
 
 def _whole(name: str, question: str) -> re.Match[str] | None:

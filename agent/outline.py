@@ -21,6 +21,7 @@ _PARTS = 8  # that are quoted
 _READ = 1200  # characters of one that a model reads
 _BEGINNING = 400  # characters of one that are quoted, where there are several
 _ALONE = 900  # the same, where it is the only one
+_SENTENCE = 12  # characters of the shortest
 
 _KINDS = {"seite": "page", "folie": "slide", "blatt": "sheet", "tab": "sheet", "页": "page", "张": "slide"}
 _NUMBERED = re.compile(r"\b(page|slide|sheet|tab|seite|folie|blatt)\s+(?:number\s+|no\.?\s*|#\s*)?(\d{1,5})\b", re.I)
@@ -133,9 +134,17 @@ async def write_outline(writing: Writing, finding: Finding, texts: Texts) -> boo
 
 
 def _beginning(hit: Hit, *, alone: bool) -> Quote:
-    """Its first sentence; where nothing else is quoted, those after it too."""
+    """Its first whole sentence; where nothing else is quoted, all from the start on that fits."""
     text, most = hit.passage.text, _ALONE if alone else _BEGINNING
-    ends = [end for _, end in sentences(text)]
-    fitting = [end for end in ends if end <= most] or [min(ends[0], most)]
-    end = fitting[-1] if alone else fitting[0]
-    return Quote(hit, text[:end], 0, end)
+    spans = sentences(text)
+    fitting = [span for span in spans if span[1] - (0 if alone else span[0]) <= most] or [(0, most)]
+    if alone:
+        start, end = 0, min(fitting[-1][1], len(text))
+    else:
+        start, end = next((span for span in fitting if _is_whole(text[slice(*span)])), fitting[0])
+    return Quote(hit, text[start:end], start, end)
+
+
+def _is_whole(sentence: str) -> bool:
+    """Whether it is a sentence, and no caption or item of a list."""
+    return len(sentence) >= _SENTENCE and sentence.endswith((".", "!", "?", "。", "！", "？"))

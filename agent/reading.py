@@ -16,7 +16,7 @@ from agent.state import Choice, Json, Pending, Question, State, said_from_json
 from agent.texts import listed, plain, texts_for
 from agent.understanding import Chosen, Understanding, understand, understand_choice
 from storage.models import Hit
-from storage.terms import content_terms
+from storage.terms import content_terms, cut
 from storage.transcript import Said
 
 _LONGEST_QUESTION = 600  # characters of one that a model has rewritten
@@ -109,21 +109,30 @@ async def _settled(question: Question, context: Context) -> bool:
 
 
 _EVERY = re.compile(
-    r"\s*\b(?:(?:of|for|in|from|across|by|für|in|aus|von)\s+)?(?:all|each|every|both|alle[nr]?|jede[nmrs]?)\b"
-    r"(?:\s+of)?(?:\s+(?:the|our|these|der|unserer?))?(?:\s+[^\W\d_]+)?",
+    r"\s*\b(?:(?:of|for|in|from|across|by|für|aus|von)\s+)?(?:all|each|every|both|alle[nr]?|jede[nmrs]?)\b"
+    r"(?:\s+of)?(?:\s+(?:the|our|these|der|unserer?))?(?:\s+(?P<things>[^\W\d_]+))?",
     re.I,
 )
 _COMPARE = re.compile(r"^(?:please\s+|bitte\s+)?(?:compare|vergleiche?)\b", re.I)
 
 
+_DOCUMENTS = frozenset(
+    content_terms("document documents file files contract contracts lease leases agreement agreements policy policies")
+)
+
+
 async def _of_every(question: Question, context: Context) -> Question:
     """The question to each of the documents that answer it, where it asks for all of them."""
     text = question["text"]
-    of_one = _COMPARE.sub("what are", _EVERY.sub("", text)).strip(" ?.!") + "?"
-    if of_one == text or not (_EVERY.search(text) or _COMPARE.search(text)) or not content_terms(of_one):
+    every = _EVERY.search(text)
+    if not every and not _COMPARE.match(text):
         return question
-    options = await _options(of_one, context, context.parts.limits.passages)
-    return _question(of_one, [option.document for option in options if option.document]) if options else question
+    of_one = _COMPARE.sub("what are", _EVERY.sub("", text, count=1)).strip(" ?.!") + "?"
+    options = await _options(of_one, context, context.parts.limits.passages) if content_terms(of_one) else ()
+    things = set(content_terms(every["things"] or "")) if every else set()
+    if not options or any(things - _DOCUMENTS - set(cut(option.label)) for option in options):
+        return question
+    return _question(of_one, [option.document for option in options if option.document])
 
 
 async def _understood(text: str, said: Sequence[Said], context: Context, account: Account) -> Understanding:

@@ -29,8 +29,8 @@ _QUESTION_SHAPES: tuple[tuple[Shape, re.Pattern[str]], ...] = (
     (
         Shape.FREQUENCY,
         re.compile(
-            r"\b(how (often|frequent\w*|regular\w*)|how many times (a|an|per|each|every)|(at )?what (interval|frequenc)\w*)"
-            r"\b|\bwie (oft|häufig|regelmäßig)\b"
+            r"\b(how (often|frequent\w*|regular\w*)|how many times (a|an|per|each|every)|what (interval|frequenc)\w*)\b"
+            r"|\bwie (oft|häufig|regelmäßig)\b"
             r"|(多久|多长时间|几(天|年|个月|周|小时)|隔多久).{0,8}次|频率|频次|每(天|年|月|周|个月)\S{0,6}几次|每隔多",
             re.I,
         ),
@@ -139,7 +139,8 @@ _FREQUENCY = re.compile(
     rf"\b(?:every|each|once|twice|thrice|per|jede[nrsm]?|alle|pro|einmal|zweimal|dreimal|\d{{1,3}}-?mal)\s+(?:[\w-]+\s+){{0,2}}"
     rf"(?:other|second|third|{_UNIT[1:-1]}|quarters?|night|morning|evening|quartal\w*|monat|tag|jahr|"
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|july|spring|summer|autumn|winter)\b"
-    r"|\b(?:once|twice|thrice|times?) (?:an?|per|each|every|in)\b|\bat (?:regular )?intervals\b|\bmal (?:pro|im|in der|am)\b"
+    r"|\b(?:once|twice|thrice|times?) (?:an?|per|each|every|in)\b|\bat (?:regular )?intervals\b"
+    rf"|\bmal (?:pro|im|in der|am)\b|\b(?:\d{{1,3}}|{'|'.join(_ENGLISH_NUMBERS)}) times\b|[一二三四五六七八九十两\d]次"
     r"|\b(?:hourly|daily|nightly|weekly|fortnightly|monthly|quarterly|yearly|annual(?:ly)?|biannual(?:ly)?|biennial(?:ly)?|"
     r"bi-?weekly|bi-?monthly|half-yearly|semi-?annual(?:ly)?|regularly|occasionally|rarely|seldom|frequently|always|never|"
     r"on (?:mon|tues|wednes|thurs|fri|satur|sun)days)\b|\b\w*(?:täglich|stündlich|wöchentlich|monatlich|jährlich)\w*"

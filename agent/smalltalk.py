@@ -125,8 +125,8 @@ def _said(words: str) -> str | None:
 
 
 _TO_SOMEONE = re.compile(
-    r"\b((?i:thanks|thank you|thx|cheers|ok|okay|great|perfect|hi|hello|hey|good morning|bye|danke|hallo)(?: a lot| so much| very much| sehr)?)"
-    r",? +[A-ZÄÖÜ][a-zäöüß'-]+(?=[ ,.!]|$)"
+    r"\b((?i:(?:thanks|thank you|thx|cheers|danke|hi|hello|hey|hallo|good morning|bye|ok|okay|great|perfect)"
+    r"(?: a lot| so much| very much| sehr)?)),? +[A-ZÄÖÜ][a-zäöüß'-]+(?=[ ,.!]|$)"
 )
 _CLOSING = re.compile(
     r"(?i:(?:i )?(?:will|shall) do(?: (?:so|that|it))?|i'll (?:do (?:so|that|it)|try(?: that| it)?|check)|sounds good|"

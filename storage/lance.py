@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import operator
+import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
@@ -103,7 +105,7 @@ class LanceStore:
     ) -> Self:
         """Raises StoreUnavailable where the directory can't be used."""
         store = cls(path, collection, fusion=fusion, exact_rows=exact_rows)
-        with _named_failures():
+        with _named_failures(path, _DAMAGED):
             await store._open()
         return store
 
@@ -174,7 +176,7 @@ class LanceStore:
                 self._dimension = 0
 
     async def drop_others(self) -> None:
-        with _named_failures():
+        with self._named_failures():
             for name in (await self._connection.list_tables(limit=_AT_ONCE)).tables:
                 if name != self._collection:
                     await self._connection.drop_table(name)
@@ -195,6 +197,9 @@ class LanceStore:
         self._table.close()  # type: ignore[no-untyped-call]
         self._connection.close()  # type: ignore[no-untyped-call]
 
+    def _named_failures(self) -> contextlib.AbstractContextManager[None]:
+        return _named_failures(self._path, _FAILED)
+
     # writing
 
     @property
@@ -203,7 +208,7 @@ class LanceStore:
         return self._path / f"{self._collection}.unpurged"
 
     async def _write(self, action: Callable[[], Awaitable[object]]) -> None:
-        with _named_failures():
+        with self._named_failures():
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
                     await action()
@@ -260,7 +265,7 @@ class LanceStore:
 
     async def _read(self, query: Any) -> pa.Table:
         """A read that meets a compaction may miss a file: the next one sees the new version."""
-        with _named_failures():
+        with self._named_failures():
             for _ in range(_ATTEMPTS - 1):
                 with contextlib.suppress(RuntimeError, OSError):
                     return await query.to_arrow()
@@ -269,7 +274,7 @@ class LanceStore:
     async def _read_dimension(self) -> int:
         """0 while no vector was stored."""
         if not self._dimension:
-            with _named_failures():
+            with self._named_failures():
                 schema = await self._table.schema()
             self._dimension = schema.field(_VECTOR).type.list_size if _VECTOR in schema.names else 0
         return self._dimension
@@ -388,9 +393,40 @@ def _changed(given: Collection[int], stored: int) -> EmbeddingChanged:
     )
 
 
+_OUTSIDE = "The knowledge store in {path} can't be read or written: {why}. Check the folder, its owner and its disk."
+_DAMAGED = (
+    "The knowledge store in {path} can't be opened: it is damaged. Move the folder {path} away and run "
+    "`python -m bot reembed`, or restore a backup."
+)
+_FAILED = (
+    "The knowledge store in {path} can't be read or written. Check the folder, its owner and its disk; where it "
+    "is damaged, move it away and run `python -m bot reembed`, or restore a backup."
+)
+_OUTER_CAUSES = ((errno.ENOSPC, "no space left"), (errno.EACCES, "permission denied"), (errno.EROFS, "read-only file"))
+_NO_DIRECTORY = (errno.EEXIST, errno.ENOTDIR)
+
+
 @contextlib.contextmanager
-def _named_failures() -> Iterator[None]:
+def _named_failures(path: Path, text: str) -> Iterator[None]:
+    """The library's own words are of its source files: they stay in the cause."""
     try:
         yield
     except (RuntimeError, OSError, ValueError) as error:
-        raise StoreUnavailable(f"the knowledge store can't be read or written: {error}") from error
+        place = path.absolute()
+        if isinstance(error, OSError) and error.errno in _NO_DIRECTORY:
+            raise StoreUnavailable(
+                f"{place} is a file where the knowledge store's folder should be. Move it away and run "
+                "`python -m bot reembed`, or restore a backup."
+            ) from error
+        why = _outer_cause(error)
+        text = _OUTSIDE if why else text
+        raise StoreUnavailable(text.format(path=place, why=why)) from error
+
+
+def _outer_cause(error: Exception) -> str:
+    """What is wrong with the disk or the folder, rather than with what is stored; "" where that isn't known."""
+    said = str(error).lower()
+    for number, words in _OUTER_CAUSES:
+        if words in said or (isinstance(error, OSError) and error.errno == number):
+            return os.strerror(number)
+    return ""

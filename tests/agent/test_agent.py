@@ -162,7 +162,7 @@ async def test_a_file_that_is_named_in_full_is_the_only_one_meant(asking: Asking
     assert answer.kind == "not_found" and [near.name for near in answer.nearest] == ["Beta contract.pdf"]
     await asking.library.add("contract.pdf", ["The notice period is one day."])
     longer = await asking.answer(asked("What is the notice period in Beta contract.pdf?", "2"))
-    assert "four months" in longer.text and "one day" in longer.text
+    assert "four months" in longer.text and "one day" not in longer.text
 
 
 # a document as it is
@@ -193,6 +193,12 @@ async def test_a_page_is_quoted_from_its_beginning(asking: Asking, guide: None, 
     (citation,) = answer.citations
     assert (citation.page, citation.quote) == (3, "Rule 3 comes first. Rule 3b comes second.")
     await assert_true_to_their_sources(asking.library, answer)
+
+
+async def test_captions_and_items_are_passed_over_for_a_sentence(asking: Asking) -> None:
+    await asking.library.add("a.md", ["154 languages\n\nThe company was founded in 1975. It is large.", "Prices fell."])
+    answer = await asking.answer("What is a.md about?")
+    assert [citation.quote for citation in answer.citations] == ["The company was founded in 1975.", "Prices fell."]
 
 
 async def test_a_page_that_is_not_there_is_not_found(asking: Asking, guide: None) -> None:
@@ -252,6 +258,26 @@ async def test_a_follow_up_is_answered_from_the_documents_of_the_last_answer(
     assert holds in answer.text and {citation.name for citation in answer.citations} == {"Birch contract.pdf"}
 
 
+async def test_a_follow_up_is_answered_from_what_was_chosen_before(asking: Asking, fees: None) -> None:
+    card = await asking.clarification("What is the notice period?")
+    await asking.library.say("user", "What is the notice period?")
+    options = tuple(option.model_dump() for option in card.options)
+    await asking.library.say("bot", card.text, "clarification", options=options)
+    await asking.library.say("user", "the Birch one")
+    await asking.library.say("bot", "I didn't find an answer.", "not_found")
+    answer = await asking.answer(asked("and what is the monthly fee?", "2"))
+    assert "200 euros" in answer.text and {citation.name for citation in answer.citations} == {"Birch contract.pdf"}
+
+
+async def test_a_document_out_of_scope_or_gone_is_not_searched_for_a_follow_up(asking: Asking, fees: None) -> None:
+    citations = await _cites(asking, "Birch")
+    await asking.library.say("user", "What is the notice period?")
+    await asking.library.say("bot", "Four months [1].", citations=citations)
+    await asking.library.documents.forget(str(citations[0]["document"]))
+    card = await asking.clarification("and what is the monthly fee?")
+    assert [option.label for option in card.options] == ["Alder contract", "Cedar contract"]
+
+
 async def test_a_follow_up_that_they_do_not_answer_is_looked_up_everywhere(asking: Asking, fees: None) -> None:
     await asking.library.add("canteen.md", [LUNCH])
     await asking.library.say("user", "What is the notice period?")
@@ -298,6 +324,11 @@ async def test_brackets_of_a_document_are_no_citations(asking: Asking) -> None:
     answer = await asking.answer("When was the bridge opened?")
     assert "[7]" not in answer.text and "[1]" in answer.text
     await assert_true_to_their_sources(asking.library, answer)
+
+
+async def test_all_of_something_else_is_no_request_for_each_document(asking: Asking, fees: None) -> None:
+    answer = await asking.answer("What is the notice period of all employees?")
+    assert answer.kind == "not_found" and "`employees`" in answer.text
 
 
 # clarifying

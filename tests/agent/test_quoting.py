@@ -104,9 +104,10 @@ def test_a_sentence_that_holds_the_kind_of_value_that_is_asked_for_is_preferred(
 @pytest.mark.parametrize(
     ("question", "other", "answer"),
     [
-        ("How often are phones replaced?", "Phones of 14 people are replaced in 2 offices.", "Phones last, and are replaced every three years."),
-        ("How often is the server backed up?", "The server is backed up to 3 disks.", "The server is backed up nightly."),
-        ("How frequently are prices reviewed?", "The 40 prices are reviewed by Ann.", "Prices are reviewed twice a year by Ann."),
+        ("How often are phones replaced?", "Phones of 14 are replaced.", "Phones are replaced every three years."),
+        ("How often is the server saved?", "The server is saved to 3 disks.", "The server is saved nightly."),
+        ("How frequently are prices reviewed?", "Ann reviewed 40 prices.", "Ann reviewed prices twice a year."),
+        ("How often was Ann elected?", "Ann was elected by 40 people.", "Ann was elected four times by people."),
         ("Wie oft wird geprüft?", "Geprüft wird von 12 Leuten.", "Geprüft wird jährlich, und von Leuten."),
         ("手机多久更换一次？", "手机由12人更换。", "手机每三年更换。"),
     ],

@@ -31,8 +31,8 @@ from bot.cli import VERSION, parser, wrong_usage
 from bot.client import NotDone, Sent
 from bot.datadir import DataDir
 from bot.gather import Unfit
-from bot.printing import Printer
 from bot.operations import back_up
+from bot.printing import Printer
 from bot.readiness import NOT_YET, Probes, Readiness, endpoints
 from bot.settings import Settings
 from storage.database import is_disk_full, open_database, sqlite_url

@@ -920,6 +920,8 @@ async def test_readiness_names_what_is_wrong(tmp_path: Path) -> None:
         async with page.http.get("/readyz") as response:
             assert response.status == 503
             assert (await response.json())["dependencies"]["passages"] == "the disk http://inside is full"
+        status, told = await page.call("GET", "/api/doctor")
+        assert (status, told["ready"], told["dependencies"]["passages"]) == (200, False, page.readiness["passages"])
         async with page.http.get("/healthz") as response:
             assert response.status == 200
     async with serving(tmp_path, token="secret") as page:
