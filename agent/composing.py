@@ -54,6 +54,8 @@ class Composing:
             if statements.begun or statements.denied:
                 return statements.begun
             account.degraded.append(texts.quotations)
+        if finding.get("doubtful"):
+            return False
         if "left_out" in finding:
             return await write_outline(self._writing, finding, texts)
         return await write_quotes(self._writing, finding)

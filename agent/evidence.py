@@ -55,6 +55,7 @@ def as_finding(state: ResearchState) -> Finding:
         "evidence": evidence,
         "nearest": [] if evidence else state.get("nearest") or _nearest(state["hits"]),
         "limits": state["limits"],
+        "doubtful": state.get("doubtful", False),
     }
     return {**finding, "left_out": state["left_out"]} if "left_out" in state else finding
 

@@ -21,6 +21,8 @@ from agent.rerank import RerankUnavailable
 from agent.state import Asked, Json, Researched, ResearchState, Wish
 from agent.tracing import traced
 
+READ_BY_MODEL = 0.1  # confidence from which on a model reads for itself what the grade doubts
+
 
 async def research(state: Asked, runtime: Runtime[Context]) -> Json:
     found: Json = await _RESEARCH.ainvoke(state, _UNSTORED, context=runtime.context)
@@ -57,8 +59,7 @@ def after_rewrite(state: ResearchState) -> str:
 def after_grade(state: ResearchState) -> str:
     if state["found"]:
         return "read"
-    elsewhere = state["documents"] and not state["chosen"] and not state["only"]
-    return "widen" if elsewhere else "distil"
+    return "widen" if _may_widen(state) else "distil"
 
 
 @traced
@@ -119,12 +120,18 @@ async def rerank(state: ResearchState, runtime: Runtime[Context]) -> Json:
 @traced
 async def grade(state: ResearchState, runtime: Runtime[Context]) -> Json:
     verdict = graded(state["query"], state["hits"], runtime.context.parts.threshold)
-    found = verdict.found or (state["chosen"] and bool(state["documents"]) and bool(state["hits"]))
+    sure = verdict.found or (state["chosen"] and bool(state["documents"]) and bool(state["hits"]))
+    is_read = runtime.context.calls is not None and verdict.confidence >= READ_BY_MODEL and not _may_widen(state)
     return {
-        "found": found,
+        "found": sure or is_read,
+        "doubtful": is_read and not sure,
         "confidence": verdict.confidence,
-        "trace": [{"found": found, "confidence": round(verdict.confidence, 3)}],
+        "trace": [{"found": sure, "confidence": round(verdict.confidence, 3)}],
     }
+
+
+def _may_widen(state: ResearchState) -> bool:
+    return bool(state["documents"]) and not state["chosen"] and not state["only"]
 
 
 async def widen(state: ResearchState) -> Json:

@@ -45,6 +45,7 @@ class Finding(TypedDict):
     nearest: list[Json]
     limits: list[str]
     left_out: NotRequired[int]
+    doubtful: NotRequired[bool]  # a model may find an answer in it; nobody else would
 
 
 class Pending(TypedDict):
@@ -163,6 +164,7 @@ class ResearchState(Asked):
     limits: NotRequired[list[str]]
     confidence: NotRequired[float]
     found: NotRequired[bool]
+    doubtful: NotRequired[bool]
     evidence: NotRequired[list[Evidence]]
     findings: Annotated[list[Finding], gather]
     degraded: Annotated[list[str], gather]

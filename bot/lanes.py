@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agent.outcomes import Status
 from bot import rendering
-from bot.claiming import Claiming
+from bot.claiming import Claiming, Received
 from bot.conversation import Conversation, Outcome
 from bot.messages import Incoming, Kind, Reply, ThreadRef
 from bot.platform import Claim, Platform
@@ -83,11 +83,17 @@ class Lanes:
             if task := self._running.get(withdrawn):
                 task.cancel()
         self._wake_all()
+        try:
+            await self._show_what_follows(received)
+        except SQLAlchemyError:
+            log.exception("row %s is claimed; what follows from it was not shown", received.row.id)
+        return received.claim
+
+    async def _show_what_follows(self, received: Received) -> None:
         for card in received.cards:
             await self.show(card)
-        if received.claim.new and await self._stores.journal.waits(received.row):
+        if received.new and await self._stores.journal.waits(received.row):
             await self._platforms[received.row.platform].tell(turn_of(received.row), Status(text=WAITING))
-        return received.claim
 
     async def show(self, card: str) -> None:
         """Bring a clarification's card on its platform up to date with the catalog."""

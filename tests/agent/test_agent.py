@@ -479,6 +479,20 @@ async def test_a_model_that_finds_nothing_in_the_passages_is_believed(
     assert answer.kind == "not_found" and answer.nearest[0].name == "handbook.pdf" and answer.nearest[0].link
 
 
+async def test_a_model_reads_for_itself_what_the_grade_doubts(
+    asking: Asking, modelled: Asking, openai: FakeOpenAI
+) -> None:
+    rule = "Overtime is paid at 150 percent, or taken as time off within three months."
+    await modelled.library.add("handbook.pdf", {"Working time": rule})
+    question = "How do we remunerate overtime at weekends?"
+    assert (await asking.answer(asked(question, "0", agent_thread="w"))).kind == "not_found"
+    openai.enqueue({"kind": "questions", "questions": [question]}, "Overtime is paid at 150 percent [1].")
+    assert "150 percent" in (await modelled.answer(asked(question, "1"))).text
+    openai.enqueue({"kind": "questions", "questions": [question]}, *[Error(500)] * 6)
+    down = await modelled.answer(asked(question, "2"))
+    assert down.kind == "not_found" and down.usage.degraded
+
+
 async def test_each_question_is_written_from_its_own_passages(
     modelled: Asking, openai: FakeOpenAI, handbook: None
 ) -> None:
