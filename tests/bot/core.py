@@ -42,7 +42,6 @@ class MemoryPlatform:
     held: asyncio.Event = field(default_factory=asyncio.Event)
     failing: int = 0
     failing_after_posting: int = 0
-    on_sent: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def start(self, on_message: OnMessage) -> None: ...
 
@@ -62,7 +61,6 @@ class MemoryPlatform:
         self.sent.append((turn.message, reply))
         posted = Posted(message=f"r{turn.row}.{part}", part=part)
         self.standing.setdefault(turn.row, []).append(posted)
-        self.on_sent.set()
         if self.failing_after_posting:
             self.failing_after_posting -= 1
             raise ConnectionError("the answer to the post was lost")

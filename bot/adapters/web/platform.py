@@ -97,10 +97,8 @@ class Web:
         return f"{_reply_id(turn)}{part}"
 
     async def find(self, turn: Turn) -> list[Posted]:
-        lines = await self._desk.transcript.thread(PLATFORM, turn.where.workspace, turn.where.thread)
-        mine = _reply_id(turn)
-        numbers = [line.message.removeprefix(mine) for line in lines if line.message.startswith(mine)]
-        return [Posted(message=mine + number, part=int(number)) for number in numbers]
+        lines = await self._desk.transcript.parts_of(turn.row)
+        return [Posted(message=line.message, part=int(line.message.removeprefix(_reply_id(turn)))) for line in lines]
 
     async def revise(self, where: ThreadRef, message: str, reply: Reply) -> None:
         """Nothing to do: who reads the page reads the transcript."""
