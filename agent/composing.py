@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from agent import prompts
 from agent.budget import Account
 from agent.context import Context
 from agent.evidence import nearest_of
-from agent.models import ModelCalls
 from agent.outcomes import Answer, Citation, Emit, Event, Nearest, Usage
 from agent.outline import write_outline
 from agent.state import Draft, Finding
 from agent.texts import Texts, telling, texts_for
 from agent.writing import Statements, Writing, write_not_found, write_quotes
+
+if TYPE_CHECKING:
+    from agent.models import ModelCalls
 
 
 class Composing:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from agent.budget import Budget
 from agent.limits import TurnLimits
-from agent.models import ModelCalls, Models
 from agent.outcomes import Emit, Status
 from agent.rerank import Reranker
 from storage.documents import Documents
@@ -17,6 +17,9 @@ from storage.models import Document, Scope
 from storage.retrieval import Retrieved, Retriever
 from storage.terms import content_terms
 from storage.transcript import Place, Said, Transcript
+
+if TYPE_CHECKING:  # a turn without a model doesn't wait for the clients of models
+    from agent.models import ModelCalls, Models
 
 CANDIDATES = 100  # passages that a grade is made on
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from agent.agent import Agent
 from agent.context import Parts
-from agent.models import Models
-from agent.rerank import CohereReranker
 from bot.adapters.web import Desk, Web, WebOptions
 from bot.claiming import Claiming, Pace
 from bot.conversation import Conversation, Rules
@@ -36,7 +34,6 @@ from storage.documents import Documents
 from storage.embeddings import (
     BundledEmbedder,
     Embedder,
-    EndpointEmbedder,
     check_fingerprint,
     collection_name,
     fingerprint,
@@ -188,6 +185,8 @@ def _warming(embedder: Embedder) -> Iterator[None]:
 def _embedder(settings: Settings) -> Embedder:
     if settings.embedding_model is None:
         return BundledEmbedder()
+    from storage.endpoint import EndpointEmbedder
+
     key = settings.embedding_api_key or settings.openai_api_key
     return EndpointEmbedder(
         settings.embedding_model,
@@ -202,10 +201,14 @@ async def _open_agent(
     checkpoints = await stack.enter_async_context(open_checkpoints(directory.checkpoints))
     models = reranker = None
     if settings.models:
+        from agent.models import Models
+
         key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
         models = Models(settings.models, settings.openai_base_url, key, settings.turn_limits)
         stack.push_async_callback(models.close)
     if settings.cohere_api_key is not None:
+        from agent.cohere import CohereReranker
+
         key = settings.cohere_api_key.get_secret_value()
         reranker = CohereReranker(key, settings.cohere_model, settings.cohere_base_url)
         stack.push_async_callback(reranker.close)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.cohere import CohereReranker
 from agent.limits import TurnLimits
 from agent.models import Models
 from agent.outcomes import Answer, Citation, Status, Step, Token
-from agent.rerank import CohereReranker
 from storage.models import Version
 from tests.agent.library import Asking, Library, asked, chosen, open_agent
 from tests.fake_cohere import FakeCohere, fake_cohere

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent.rerank import CohereReranker, RerankUnavailable
+from agent.cohere import CohereReranker
+from agent.rerank import RerankUnavailable
 from storage.models import Hit, Passage
 from tests.fake_cohere import HANG, FakeCohere, fake_cohere
 

@@ -10,13 +10,13 @@ from aiohttp import web
 
 from storage.embeddings import (
     BundledEmbedder,
-    EndpointEmbedder,
     check_fingerprint,
     collection_name,
     fingerprint,
     is_latin,
     script_of,
 )
+from storage.endpoint import EndpointEmbedder
 from storage.errors import EmbeddingChanged, EmbeddingUnavailable
 from storage.knowledge import Vector
 from tests.fake_embeddings import DIMENSION, FakeEmbeddings, body, hang, status, vectors
