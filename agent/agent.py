@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
@@ -76,11 +77,17 @@ class Agent:
                 return await self._out_of_time(request, emit)
             kept = await self._kept(request.agent_thread)
         outcome = kept.outcome()
-        await self._checkpoints.prune(request.agent_thread)
+        if isinstance(outcome, Clarification):
+            await self._checkpoints.prune(request.agent_thread)
         return outcome
 
     async def forget(self, agent_thread: str) -> None:
+        """Once its answer is on record, nothing of a turn is needed here; what was said is in the transcript."""
         await self._checkpoints.forget(agent_thread)
+
+    async def forget_all_but(self, agent_threads: Collection[str]) -> None:
+        """For the start, while no turn runs."""
+        await self._checkpoints.forget_all_but(agent_threads)
 
     async def _kept(self, agent_thread: str) -> _Kept:
         """What the checkpoints know of this thread; nothing where they can't be read any more."""

@@ -44,6 +44,7 @@ class Outcome:
     record: Mapping[str, object] = field(default_factory=dict)
     revised: tuple[Line, ...] = ()  # answers that this one stands in for
     files: tuple[FileLine, ...] = ()  # what became of the files of the post
+    agent_thread: str = ""  # in which the agent keeps how it came to this
 
 
 class Conversation:
@@ -118,10 +119,18 @@ class Conversation:
         scope = await self._scope(row)
         return all(each in living and living[each].audience in scope.audiences for each in sources)
 
-    async def discard(self, row: Row) -> None:
-        """Forget what the agent made of this row, so that it is made anew."""
-        card = await self._stores.clarifications.decided_by(row.id)
-        await self._agent.forget(card.agent_thread if card is not None else await self._agent_thread(row))
+    async def discard(self, outcome: Outcome) -> None:
+        """Forget how the agent came to this: it is on record, or it is made anew."""
+        if outcome.agent_thread:
+            await self._agent.forget(outcome.agent_thread)
+
+    async def forget_ended(self) -> None:
+        """At the start: what the agent keeps of turns that need it no more."""
+        needed = await self._stores.clarifications.agent_threads()
+        for row in await self._stores.journal.alive():
+            thread = _agent_thread(row)
+            needed |= {thread, _apart(thread, row)}
+        await self._agent.forget_all_but(needed)
 
     async def ended(self, row: Row) -> None:
         """The row has its outcome on disk: what only it needed can go."""
@@ -172,9 +181,10 @@ class Conversation:
         )
         started = time.monotonic()
         outcome = await self._agent.run(request, self._teller(row))
-        record = {**outcome.model_dump(mode="json"), "seconds": round(time.monotonic() - started, 3)}
+        record = outcome.model_dump(mode="json", include={"usage", "trace"})
+        record["seconds"] = round(time.monotonic() - started, 3)
         if isinstance(outcome, Answer):
-            return Outcome(rendering.answer(outcome), record=record)
+            return Outcome(rendering.answer(outcome), record=record, agent_thread=agent_thread)
         new = Card(
             id=f"c{row.id}",
             agent_thread=agent_thread,
@@ -184,7 +194,7 @@ class Conversation:
             text=outcome.text,
             options=[option.model_dump(mode="json") for option in outcome.options],
         )
-        return Outcome(rendering.clarification(outcome, new.id), new, record)
+        return Outcome(rendering.clarification(outcome, new.id), new, record, agent_thread=agent_thread)
 
     async def _answered_for(self, row: Row, incoming: Incoming) -> str:
         """Who was asked which one is meant, where somebody else types a choice; "" where nobody does."""
@@ -202,8 +212,8 @@ class Conversation:
         """The thread's own id; while a clarification waits in it, one apart, so that the clarification stays whole."""
         async with self._stores.database.read() as connection:
             waiting = await self._stores.clarifications.open_in(connection, place_of(row))
-        thread = f"{row.platform}:{row.workspace}:{row.channel}:{row.thread}"
-        return f"{thread}:{row.message}" if any(card.turn != row.id for card in waiting) else thread
+        thread = _agent_thread(row)
+        return _apart(thread, row) if any(card.turn != row.id for card in waiting) else thread
 
     async def _delete(self, row: Row, incoming: Incoming) -> Outcome:
         await self._stores.documents.delete_post(row.workspace, row.channel, row.message, incoming.attachment)
@@ -345,6 +355,14 @@ class ProgressTeller:
         share = f" {progress.done:,} of {progress.total:,}" if progress.total else ""
         what = "reading" if progress.stage == "converting" else "learning"
         await self.teller(Status(text=f"{self.name}: {what}{share}"))
+
+
+def _agent_thread(row: Row) -> str:
+    return f"{row.platform}:{row.workspace}:{row.channel}:{row.thread}"
+
+
+def _apart(agent_thread: str, row: Row) -> str:
+    return f"{agent_thread}:{row.message}"
 
 
 def _not_taken(incoming: Incoming) -> list[Verdict]:

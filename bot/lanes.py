@@ -108,6 +108,7 @@ class Lanes:
     async def running(self) -> AsyncIterator[None]:
         """Work through the journal until the block ends; what runs then is given back for the next start."""
         await self._stores.journal.release_all()
+        await self._conversation.forget_ended()
         workers = [
             asyncio.create_task(self._work(TURNS, self._widths.turns), name="turns"),
             asyncio.create_task(self._work(FILES, self._widths.files), name="files"),
@@ -192,7 +193,7 @@ class Lanes:
             outcome = await self._conversation.handle(row)
             if await self._finish(row, outcome):
                 return
-            await self._conversation.discard(row)
+            await self._conversation.discard(outcome)
         await self._finish(row, Outcome(rendering.error(SOURCES_GONE)))
 
     async def _finish(self, row: Row, outcome: Outcome) -> bool:
@@ -207,13 +208,15 @@ class Lanes:
         parts = rendering.split(outcome.reply, self._platforms[row.platform].characters)
         if not await self._begin_to_send(row, outcome, parts):
             return False
+        if outcome.card is None:
+            await self._conversation.discard(outcome)
         await self._deliver(row, parts, {})
         for line in outcome.revised:
             await self._point_to_new(row, line.id, line.message)
         return True
 
     async def _begin_to_send(self, row: Row, outcome: Outcome, parts: Sequence[Reply]) -> bool:
-        record = {**outcome.record, "parts": [part.model_dump(mode="json") for part in parts]}
+        record = {**outcome.record, "parts": [part.model_dump(mode="json", exclude_defaults=True) for part in parts]}
         place = place_of(row)
         async with self._stores.database.write() as connection:
             if not await self._conversation.sources_stand(row, parts):

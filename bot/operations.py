@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from bot.conversation import Conversation
 from bot.datadir import DataDir
+from bot.messages import Reply
 from bot.platform import Refused, Why
 from bot.rows import Stores
 from ingest.ingestor import Ingestor
@@ -43,15 +44,14 @@ class BotOperations:
 
     async def _told(self, row: Row) -> dict[str, Any]:
         outcome = dict(row.outcome or {})
-        parts = outcome.pop("parts", [])
+        parts = [Reply.model_validate(part) for part in outcome.get("parts", [])]
         files = await self.stores.journal.files_of(row)
         seconds = outcome.get("seconds", (row.ended_at or row.claimed_at) - row.claimed_at)
-        first = parts[0] if parts else {}
         return {
-            "kind": first.get("kind"),
-            "text": "\n\n".join(part["text"] for part in parts),
-            "citations": [citation for part in parts for citation in part["citations"]],
-            "options": [option for part in parts for option in part["options"]],
+            "kind": parts[0].kind if parts else None,
+            "text": "\n\n".join(part.text for part in parts),
+            "citations": [citation.model_dump(mode="json") for part in parts for citation in part.citations],
+            "options": [option.model_dump(mode="json") for part in parts for option in part.options],
             "usage": outcome.get("usage", {}),
             "trace": outcome.get("trace", []),
             "seconds": round(seconds, 3),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,10 +36,13 @@ class Checkpoints(Protocol):
     def saver(self) -> BaseCheckpointSaver[Any]: ...
 
     async def prune(self, agent_thread: str) -> None:
-        """Keep the newest checkpoint alone, with its writes where an interrupt waits. For the end of a turn."""
+        """Keep the newest checkpoint alone, with its writes where an interrupt waits."""
 
     async def forget(self, agent_thread: str) -> None:
         """Remove all that is kept of this thread."""
+
+    async def forget_all_but(self, agent_threads: Collection[str]) -> None:
+        """Remove what is kept of every other thread."""
 
 
 class SqliteCheckpoints:
@@ -80,6 +83,15 @@ class SqliteCheckpoints:
     async def forget(self, agent_thread: str) -> None:
         await _pass_fence()
         await self._saver.adelete_thread(agent_thread)
+        async with self._saver.lock:
+            await _settle(self._saver.conn)
+
+    async def forget_all_but(self, agent_threads: Collection[str]) -> None:
+        async with self._saver.lock:
+            known = await self._saver.conn.execute_fetchall("SELECT DISTINCT thread_id FROM checkpoints")
+        for (thread,) in known:
+            if thread not in agent_threads:
+                await self._saver.adelete_thread(thread)
         async with self._saver.lock:
             await _settle(self._saver.conn)
 

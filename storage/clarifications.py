@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, insert, select, update
+from sqlalchemy import ColumnElement, insert, or_, select, update
 from sqlalchemy import Row as SqlRow
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.database import Database
-from storage.schema import clarifications, clock
+from storage.journal import ALIVE
+from storage.schema import clarifications, clock, journal
 from storage.transcript import Place
 
 
@@ -107,6 +108,13 @@ class Clarifications:
         async with self._database.read() as connection:
             found = await connection.execute(select(clarifications).where(clarifications.c.decided_by == row))
             return _clarification(found.one_or_none())
+
+    async def agent_threads(self) -> set[str]:
+        """In which the agent waits for a choice, or for its turn to go on with one."""
+        deciding = select(journal.c.id).where(journal.c.state.in_(ALIVE))
+        waits = or_(clarifications.c.state == "open", clarifications.c.decided_by.in_(deciding))
+        async with self._database.read() as connection:
+            return set(await connection.scalars(select(clarifications.c.agent_thread).where(waits)))
 
     async def decide(self, connection: AsyncConnection, id: str, choice: Mapping[str, Any], row: int) -> bool:
         """Take the choice, once: False where it was taken before, has expired or was withdrawn."""

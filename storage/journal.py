@@ -266,6 +266,14 @@ class Journal:
             )
             return [each for each in map(_row, found) if each is not None]
 
+    async def alive(self) -> list[Row]:
+        """What has no outcome yet, files apart."""
+        async with self._database.read() as connection:
+            found = await connection.execute(
+                select(journal).where(journal.c.kind != "file", journal.c.state.in_(ALIVE)).order_by(journal.c.id)
+            )
+            return [each for each in map(_row, found) if each is not None]
+
     async def references(self) -> set[str]:
         """The attachments whose bytes a row may still need."""
         async with self._database.read() as connection:

@@ -628,17 +628,24 @@ async def test_a_reranker_orders_and_its_failure_is_named(
 async def test_evidence_does_not_outlive_the_turn(asking: Asking, tmp_path: Path) -> None:
     unquoted = "Zanzibar is mentioned beside it, for no reason that the question has."
     await asking.library.add("handbook.pdf", [f"{NOTICE} {unquoted}"])
-    await asking.answer(QUESTION)
+    answer = await asking.answer(QUESTION)
+    assert "three months" in answer.text
+    await asking.agent.forget("web:acme:general:t")
     stored = b"".join(path.read_bytes() for path in tmp_path.glob("checkpoints.sqlite*"))
-    assert b"three months" in stored and b"Zanzibar" not in stored
+    assert b"CREATE TABLE" in stored and b"three months" not in stored and b"Zanzibar" not in stored
 
 
-async def test_a_thread_stays_small(asking: Asking, handbook: None, tmp_path: Path) -> None:
-    sizes = []
-    for turn in range(12):
-        await asking.answer(asked(QUESTION, str(turn)))
-        sizes.append((tmp_path / "checkpoints.sqlite").stat().st_size)
+async def test_while_a_question_back_waits_its_evidence_does_not(
+    asking: Asking, contracts: None, tmp_path: Path
+) -> None:
+    await asking.clarification("What is the notice period?")
     with sqlite3.connect(tmp_path / "checkpoints.sqlite") as connection:
         assert connection.execute("SELECT count(*) FROM checkpoints").fetchone() == (1,)
-        assert connection.execute("SELECT count(*) FROM writes").fetchone() == (0,)
-    assert sizes[-1] == sizes[2]
+
+
+async def test_all_threads_but_those_that_are_needed_are_forgotten(asking: Asking, handbook: None) -> None:
+    for thread in ("one", "two", "three"):
+        await asking.answer(asked(QUESTION, thread, agent_thread=thread))
+    await asking.agent.forget_all_but({"two"})
+    saver = asking.checkpoints.saver
+    assert {each.config["configurable"]["thread_id"] async for each in saver.alist(None)} == {"two"}

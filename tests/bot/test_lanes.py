@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from bot.messages import Kind
 from bot.platform import Refused, Why
 from storage.embeddings import BundledEmbedder
 from storage.models import Version
-from tests.agent.library import Library, open_library
+from tests.agent.library import Library, asked, open_agent, open_library
 from tests.bot.core import Core, MemoryPlatform, open_core
 
 HOLIDAYS = "Employees have 28 days of paid holiday a year."
@@ -372,3 +374,38 @@ async def test_a_choice_that_somebody_else_types_is_the_askers(
     await core.say("the second one", "m3")
     await core.settled("m3")
     assert "60 days" in platform.replies_to("m3")[0].text
+
+
+# what is left behind
+
+
+def kept_threads(folder: Path) -> list[str]:
+    with contextlib.closing(sqlite3.connect(folder / "checkpoints.sqlite")) as connection:
+        return [thread for (thread,) in connection.execute("SELECT DISTINCT thread_id FROM checkpoints ORDER BY 1")]
+
+
+async def test_an_answer_leaves_nothing_with_the_agent(core: Core, tmp_path: Path) -> None:
+    await core.say(QUESTION, "m1")
+    await core.settled("m1")
+    assert kept_threads(tmp_path) == []
+
+
+async def test_a_question_back_is_kept_until_its_answer(core: Core, library: Library, tmp_path: Path) -> None:
+    for name, days in (("north.md", 10), ("south.md", 20)):
+        await library.add(name, {"Probation": f"The probation period is {days} weeks."})
+    await core.say("How long is the probation period?", "m1")
+    await core.settled("m1")
+    assert kept_threads(tmp_path) == ["web:acme:general:t"]
+    await core.say("north.md", "m2")
+    await core.settled("m2")
+    assert kept_threads(tmp_path) == []
+
+
+async def test_at_the_start_the_agent_forgets_what_no_turn_needs(
+    tmp_path: Path, library: Library, embedder: BundledEmbedder, platform: MemoryPlatform
+) -> None:
+    async with open_agent(library, tmp_path) as asking:
+        await asking.answer(asked(QUESTION, agent_thread="web:acme:general:crashed"))
+    assert kept_threads(tmp_path) == ["web:acme:general:crashed"]
+    async with open_core(library, tmp_path, embedder, platform):
+        assert kept_threads(tmp_path) == []
