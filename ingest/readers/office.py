@@ -22,7 +22,7 @@ from markitdown.converters import DocxConverter, HtmlConverter, PptxConverter
 from ingest.parts import Converted, Part, Refused
 from ingest.readers.broken import MALFORMED
 from ingest.readers.reporting import Report
-from ingest.readers.text import clean, table, with_headers
+from ingest.readers.text import WORD_FOR_WORD, clean, table, with_headers
 
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _STRICT = (
@@ -52,7 +52,7 @@ def _plain_docx(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             html = mammoth.convert_to_html(stream, style_map=mammoth.read_embedded_style_map(stream) or "").value
-        return HtmlConverter().convert_string(html).markdown
+        return HtmlConverter().convert_string(html, **WORD_FOR_WORD).markdown
     except MALFORMED:
         return ""
 
@@ -61,7 +61,7 @@ def _any_docx(path: Path) -> str:
     with path.open("rb") as stream, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         converter = DocxConverter()  # type: ignore[no-untyped-call]
-        return converter.convert(stream, StreamInfo(extension=".docx")).markdown
+        return converter.convert(stream, StreamInfo(extension=".docx"), **WORD_FOR_WORD).markdown
 
 
 def read_pptx(path: Path, report: Report) -> Converted:
@@ -82,7 +82,7 @@ def _marked_slides(path: Path, slides: int) -> list[str]:
         with path.open("rb") as stream, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             converter = PptxConverter()  # type: ignore[no-untyped-call]
-            text = converter.convert(stream, StreamInfo(extension=".pptx")).markdown
+            text = converter.convert(stream, StreamInfo(extension=".pptx"), **WORD_FOR_WORD).markdown
     except MALFORMED:
         return []
     kept: list[re.Match[str]] = []

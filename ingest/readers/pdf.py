@@ -17,6 +17,8 @@ from ingest.readers.text import clean
 
 _BOOKMARKS = 5000
 _HYPHENATED = re.compile("(?<=\\w)[\ufffe\x02]\\s*\n?(?=\\w)")
+_IDEOGRAPH = "[\u2e80-\u303f\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff60]"
+_SPACED_OUT = re.compile(f"{_IDEOGRAPH}(?: {_IDEOGRAPH}){{3,}}")  # set with a space between any two characters
 _NOT_READABLE = "it is broken: open it, export it as PDF again and post that"
 
 
@@ -58,6 +60,7 @@ def _page(document: pypdfium2.PdfDocument, number: int) -> tuple[str, bool]:
         return "", True
     with_text = page.get_textpage()
     text = clean(_HYPHENATED.sub("", with_text.get_text_bounded()))
+    text = _SPACED_OUT.sub(lambda match: match[0].replace(" ", ""), text)
     with_text.close()
     text = "\n".join([text.rstrip(), *_form_values(page)]).strip("\n")
     is_picture = not text.strip() and next(page.get_objects([pdfium.FPDF_PAGEOBJ_IMAGE]), None) is not None

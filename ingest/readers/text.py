@@ -7,6 +7,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import charset_normalizer
 
@@ -22,6 +23,7 @@ _BOMS = (
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 _EAST_ASIAN = ("gb18030", "big5", "cp932", "euc_jp", "cp949")
 _SAMPLE = 200_000
+WORD_FOR_WORD: dict[str, Any] = {"escape_asterisks": False, "escape_underscores": False}  # `a_b` stays `a_b`
 _ODD_SHARE = 0.02  # of characters that no text has, above which bytes aren't text
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff\ud800-\udfff]")

@@ -18,7 +18,7 @@ from markitdown import StreamInfo
 from markitdown.converters import HtmlConverter, IpynbConverter
 
 from ingest.parts import Converted, Part, Refused
-from ingest.readers.text import decode, fenced, with_headers
+from ingest.readers.text import WORD_FOR_WORD, decode, fenced, with_headers
 
 _LOGIN = re.compile(
     r"<input[^>]{0,200}type\s*=\s*[\"']?password|<form[^>]{0,300}action\s*=\s*[\"']?[^\"'>]{0,200}"
@@ -48,7 +48,7 @@ def html_to_markdown(source: str) -> str:
 
 def _markdown(source: str) -> str:
     stream = io.BytesIO(source.encode("utf-8", "replace"))
-    return HtmlConverter().convert(stream, StreamInfo(charset="utf-8")).markdown.strip()
+    return HtmlConverter().convert(stream, StreamInfo(charset="utf-8"), **WORD_FOR_WORD).markdown.strip()
 
 
 _FURNITURE = (

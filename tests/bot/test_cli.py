@@ -15,10 +15,7 @@ import sys
 import time
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -26,7 +23,6 @@ from aiohttp.test_utils import TestServer
 from sqlalchemy.exc import OperationalError
 
 from bot import gather, printing, terminal
-from bot.__main__ import main
 from bot.cli import VERSION, parser, wrong_usage
 from bot.client import NotDone, Sent
 from bot.datadir import DataDir
@@ -38,69 +34,13 @@ from bot.settings import Settings
 from storage.database import is_disk_full, open_database, sqlite_url
 from storage.facts import Facts
 from storage.lance import LanceStore
+from tests.bot.shell import SETTINGS, Shell
 from tests.scenarios.running import PROJECT, RunningBot
 
 HANDBOOK = (
     "# Handbook\n\n## Leave\n\nEmployees have 28 days of annual leave.\n\n## Notice\n\nThe notice is four weeks.\n"
 )
 QUESTION = "How many days of annual leave do employees have?"
-SETTINGS = {"QUESTIONS_PER_MINUTE": "1000"}
-
-
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-class Shell:
-    """Runs commands on one data directory: in this process, or `apart` in one of their own."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.settings = {"PYTHONPATH": str(PROJECT), "DATA_DIR": str(home / "data"), **SETTINGS}
-
-    def run(self, *arguments: str, said: str = "", **settings: str) -> Done:
-        out, err = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-            patch.chdir(self.home)
-            patch.setattr("sys.stdin", io.StringIO(said))
-            for name, value in {**self.settings, **settings}.items():
-                patch.setenv(name, value)
-            status = main(arguments)
-        return Done(status, out.getvalue(), err.getvalue())
-
-    def apart(self, *arguments: str, **settings: str) -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", "bot", *arguments],
-            cwd=self.home,
-            env={**self.settings, **settings},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=100,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    def json(self, *arguments: str, said: str = "", status: int = 0) -> list[Any]:
-        done = self.run(*arguments, "--json", said=said)
-        assert done.returncode == status, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-    def says(self, *arguments: str) -> str:
-        done = self.run(*arguments)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
-        return done.stdout
-
-    def fails(self, *arguments: str, **settings: str) -> str:
-        """The reason, in one line."""
-        done = self.run(*arguments, **settings)
-        assert done.returncode == 1, done.stdout
-        assert len(done.stderr.splitlines()) == 1, done.stderr
-        assert "Traceback" not in done.stderr
-        return done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -125,6 +125,11 @@ async def test_a_web_page_is_read_without_its_scripts(converter: Converter, tmp_
     assert await text_of(converter, tmp_path / "a.html", page) == "# Leave\n\nThirty days."
 
 
+async def test_a_name_with_marks_of_markdown_is_read_as_it_is_written(converter: Converter, tmp_path: Path) -> None:
+    page = b"<html><body><p>Set MAX_OPEN_FILES to 2 * 512.</p>"
+    assert await text_of(converter, tmp_path / "a.html", page) == "Set MAX_OPEN_FILES to 2 * 512."
+
+
 @pytest.mark.parametrize(
     ("page", "expected"),
     [

@@ -33,6 +33,11 @@ class RunningBot:
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
+
+    @property
     def is_running(self) -> bool:
         return self._child is not None and self._child.poll() is None
 
