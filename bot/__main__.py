@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from bot.cli import parser, wrong_usage
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from sqlalchemy.exc import SQLAlchemyError
 
     from bot.app import App
@@ -49,6 +51,8 @@ def _end(*_: object) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    import sqlite3
+
     from pydantic import ValidationError
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -68,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return _complain(str(error))
     except BrokenPipeError:
         raise
-    except (OSError, SQLAlchemyError) as error:
+    except (OSError, SQLAlchemyError, sqlite3.Error) as error:
         log.debug("storage", exc_info=True)
         return _complain(_storage_trouble(error))
     except Exception:  # the boundary: what nobody foresaw is for the log, not for who typed the command
@@ -123,7 +127,7 @@ def _log(level: str) -> None:
         logging.getLogger(name).setLevel(level)
 
 
-def _storage_trouble(error: OSError | SQLAlchemyError) -> str:
+def _storage_trouble(error: OSError | SQLAlchemyError | sqlite3.Error) -> str:
     from storage.database import is_disk_full
 
     if is_disk_full(error):
@@ -134,7 +138,7 @@ def _storage_trouble(error: OSError | SQLAlchemyError) -> str:
             f"{where} ({error.strerror or 'no reason is given'}). Check that it is there and that this user may use it."
         )
     return (
-        f"The database under DATA_DIR can't be used ({getattr(error, 'orig', None) or 'it answers with an error'}). "
+        f"The database under DATA_DIR can't be used ({getattr(error, 'orig', error) or 'it answers with an error'}). "
         "Check that this user may write there, and that no other program holds it."
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from storage.errors import DataDirInUse, StorageError
+from storage.errors import MOVE_AWAY, DatabaseDamaged, DataDirInUse, StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class DataDir:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Have the directory until the block ends. Raises DataDirInUse, DataDirUnusable."""
+        """Have the directory until the block ends. Raises DataDirInUse, DataDirUnusable, DatabaseDamaged."""
         with contextlib.ExitStack() as stack:
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,16 @@ class DataDir:
                     f"Another bot has {self.path}. Stop it first, or set DATA_DIR to another directory."
                 ) from error
             stack.callback((self.path / "run.json").unlink, missing_ok=True)
+            self._check_emptied()
             yield
+
+    def _check_emptied(self) -> None:
+        """An empty file is a new database to SQLite: beside passages it is one that was lost."""
+        if self.passages.exists() and self.database.is_file() and not self.database.stat().st_size:
+            raise DatabaseDamaged(
+                f"the database {self.database} is empty, and passages are there. "
+                f"{MOVE_AWAY}, and restore a backup in its place; it was not changed."
+            )
 
     def announce(self, running: Running) -> None:
         """Say where this bot is to be reached. For the holder alone; readable by this user only."""

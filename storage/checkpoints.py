@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, ChannelVersions, Chec
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from storage.errors import DatabaseDamaged
+from storage.errors import MOVE_AWAY, DatabaseDamaged
 
 Fence = Callable[[], Awaitable[None]]
 
@@ -137,7 +137,7 @@ async def _prepare(saver: AsyncSqliteSaver, path: Path) -> None:
     if fault != "ok":
         raise DatabaseDamaged(
             f"the checkpoints {path} can't be read ({' '.join(str(fault).split())}). "
-            "Move the file away: a new one is made at the next start, and only turns that were running are begun anew. "
+            f"{MOVE_AWAY}: a new one is made at the next start, and only turns that were running are begun anew. "
             "It was not changed."
         )
 

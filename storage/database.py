@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
-from storage.errors import DatabaseDamaged
+from storage.errors import MOVE_AWAY, DatabaseDamaged
 from storage.migrations import upgrade
 
 READERS = 8
 BUSY_SECONDS = 30
+SOUND = "ok"
 
 
 class Database:
@@ -83,21 +85,26 @@ async def open_database(url: str) -> AsyncIterator[Database]:
 async def _migrate(database: Database, url: str) -> None:
     try:
         async with database.write() as connection:
-            await connection.run_sync(upgrade)
+            fault = await connection.scalar(text("PRAGMA quick_check(1)")) if url.startswith("sqlite") else SOUND
+            if fault == SOUND:
+                await connection.run_sync(upgrade)
     except OperationalError:
         raise  # locked, read-only, full: not damage
     except DatabaseError as error:
+        fault = error.orig
+    if fault != SOUND:
         raise DatabaseDamaged(
-            f"the database {make_url(url).database} can't be read ({error.orig}). "
-            "Move the file away and restore a backup in its place; it was not changed."
-        ) from error
+            f"the database {make_url(url).database} can't be read ({' '.join(str(fault).split())}). "
+            f"{MOVE_AWAY}, and restore a backup in its place; it was not changed."
+        )
 
 
 def is_disk_full(error: BaseException) -> bool:
     """Whether this came of a disk without room: a file's error, or the database's."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return isinstance(error, OperationalError) and "full" in str(error.orig)
+    answer = error.orig if isinstance(error, OperationalError) else error
+    return isinstance(answer, sqlite3.OperationalError) and "full" in str(answer)
 
 
 def tune_sqlite(engine: Engine, begin: str) -> None:

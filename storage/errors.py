@@ -9,6 +9,8 @@ StorageError
 └── LeaseLost            this worker's lease was taken over: it may neither write nor post
 """
 
+MOVE_AWAY = "Move the file away, with the -wal and -shm beside it"  # what a log of the damaged one would do to another
+
 
 class StorageError(Exception):
     """Its text is fit for a log line and an operator, and says what to do."""
