@@ -7,8 +7,6 @@ for them: to change a rule for one of them, give up its mark.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
 import tempfile
 from collections.abc import Sequence
@@ -16,17 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from agent.grading import NOT_FOUND_THRESHOLD, ambiguous, grade
-from bench.retrieval import DEPTH, Vectors
-from ingest.parts import Part
-from ingest.split import passages, split
+from bench.corpus import AUDIENCE, Vectors, cut_up
+from bench.table import Figure, Options, detail, main
 from storage.embeddings import BundledEmbedder
-from storage.knowledge import Entry, Query
+from storage.knowledge import CANDIDATES, Query
 from storage.lance import LanceStore
-from storage.models import Document, DocumentState, Hit, Scope
-from storage.terms import cut, digest, indexed_text
+from storage.models import Hit, Passage, Scope
+from storage.terms import cut
 
 CASES = Path(__file__).with_name("ambiguity.jsonl")
-_AUDIENCE = "channel:bench"
 
 
 @dataclass(frozen=True)
@@ -56,17 +52,13 @@ def load_cases() -> list[Case]:
 async def play(cases: Sequence[Case], vectors: Vectors, directory: Path) -> list[Outcome]:
     """Each case in a workspace of its own, searched as the bot searches."""
     store = await LanceStore.open(directory, "ambiguity")
-    entries = [entry for number, case in enumerate(cases) for entry in _entries(str(number), case)]
-    found = await vectors.of([indexed_text(entry.passage) for entry in entries])
-    await store.add(
-        [Entry(entry.passage, entry.digest, entry.terms, vector) for entry, vector in zip(entries, found, strict=True)]
-    )
+    await store.add(await vectors.entries([each for at, case in enumerate(cases) for each in _passages(str(at), case)]))
     await store.compact()
     asked = await vectors.of([case.question for case in cases])
     outcomes = []
     for number, (case, vector) in enumerate(zip(cases, asked, strict=True)):
-        scope = Scope(str(number), frozenset([_AUDIENCE]))
-        hits = await store.search(Query(scope, cut(case.question), vector, limit=DEPTH, dense_weight=0.5))
+        scope = Scope(str(number), frozenset([AUDIENCE]))
+        hits = await store.search(Query(scope, cut(case.question), vector, limit=CANDIDATES, dense_weight=0.5))
         outcomes.append(_outcome(case, hits))
     await store.close()
     return outcomes
@@ -77,37 +69,12 @@ def _outcome(case: Case, hits: Sequence[Hit]) -> Outcome:
     return Outcome(case, options, grade(case.question, hits, NOT_FOUND_THRESHOLD).found)
 
 
-def _entries(workspace: str, case: Case) -> list[Entry]:
+def _passages(workspace: str, case: Case) -> list[Passage]:
     return [
-        Entry(passage, digest(indexed_text(passage)), cut(indexed_text(passage)), None)
+        passage
         for name, text in case.documents.items()
-        for passage in passages(
-            _document(workspace, name, text), split([Part(None, "", text, markup=PurePath(name).suffix == ".md")])
-        )
+        for passage in cut_up(name, text, workspace, markup=PurePath(name).suffix == ".md")
     ]
-
-
-def _document(workspace: str, name: str, text: str) -> Document:
-    return Document(
-        document=digest(workspace + name)[:20],
-        version=1,
-        workspace=workspace,
-        channel="bench",
-        audience=_AUDIENCE,
-        name=name,
-        state=DocumentState.CURRENT,
-        verdict="indexed",
-        reason="",
-        content_hash=digest(text),
-        size=len(text),
-        pages=0,
-        sections=0,
-        passages=0,
-        posted_by="bench",
-        posted_at=0,
-        message=name,
-        link="",
-    )
 
 
 @dataclass(frozen=True)
@@ -128,28 +95,31 @@ def score(outcomes: Sequence[Outcome]) -> Score:
     )
 
 
-async def run(cache: Path) -> None:
+async def measure(options: Options) -> list[Figure]:
     embedder = BundledEmbedder()
+    cases = load_cases()
     with tempfile.TemporaryDirectory() as directory:
-        outcomes = await play(load_cases(), Vectors(embedder, cache), Path(directory))
+        outcomes = await play(cases[:6] if options.quick else cases, Vectors(embedder, options.cache), Path(directory))
     await embedder.close()
     for outcome in outcomes:
         if not outcome.right or not outcome.found:
-            print(f"{outcome.case.question}: asked {outcome.options}, wanted {outcome.case.ambiguous}")
-            print(f"    found {outcome.found}{', held' if outcome.case.held else ''}")
-    for name, some in (("all", outcomes), ("held", [outcome for outcome in outcomes if outcome.case.held])):
-        measured = score(some)
-        print(
-            f"{name}: {len(some)} cases, precision {measured.precision:.2f}, recall {measured.recall:.2f}, "
-            f"exactly right {measured.exact:.2f}, found {sum(outcome.found for outcome in some)}"
-        )
+            detail(f"{outcome.case.question}: asked {outcome.options}, wanted {outcome.case.ambiguous}")
+            detail(f"    found {outcome.found}{', held' if outcome.case.held else ''}")
+    held = [outcome for outcome in outcomes if outcome.case.held]
+    return [*_figures("own cases", outcomes), *_figures("held back from the rules", held)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.ambiguity", description=__doc__)
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "bench-vectors.npz")
-    asyncio.run(run(parser.parse_args().cache))
+def _figures(name: str, outcomes: Sequence[Outcome]) -> list[Figure]:
+    if not outcomes:
+        return []
+    measured = score(outcomes)
+    found = sum(outcome.found for outcome in outcomes)
+    note = f"{len(outcomes)} {name}; exactly the right documents {measured.exact:.2f}, found {found}"
+    return [
+        Figure("asked back rightly, precision", measured.precision, least=0.9, note=note),
+        Figure("asked back rightly, recall", measured.recall, least=0.9, note=note),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    main("ambiguity", __doc__, measure)

@@ -1,4 +1,4 @@
-"""How good the answers are without a model: `python -m bench.answers --data PATH [--sets NAME …] [--sample N]`.
+"""How good the answers are without a model: `python -m bench.answers [--data PATH] [--sets NAME …]`.
 
 Each question is asked twice: of the whole set, and with the document that answers it taken out, its neighbours left in.
 `right` is the share of quotations, among the questions that were answered, that hold the answer word for word.
@@ -6,9 +6,6 @@ Each question is asked twice: of the whole set, and with the document that answe
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import json
 import random
 import tempfile
 from collections.abc import Sequence
@@ -17,15 +14,17 @@ from pathlib import Path
 
 from agent.grading import NOT_FOUND_THRESHOLD, ambiguous, grade
 from agent.quoting import quote
-from bench.retrieval import DEPTH, SCOPE, Vectors, load, passages_of
+from bench.corpus import SCOPE, Vectors, cut_up, headed, load, rows
+from bench.table import Figure, Options, detail, main
 from storage.embeddings import BundledEmbedder
-from storage.knowledge import Entry, Query
+from storage.knowledge import CANDIDATES, Query
 from storage.lance import LanceStore
 from storage.models import Hit, Version
-from storage.terms import cut, digest, indexed_text
+from storage.terms import cut
 
 SETS = ("xquad_en", "xquad_zh", "cmrc2018_trial", "covidqa_longdoc", "scifact", "anthropic_codebase")
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+SAMPLE = 300  # questions of a set
 _DOCUMENTS = 1500  # of a set; those that answer, and some of the others
 
 
@@ -54,9 +53,9 @@ def load_answers(path: Path, sample: int) -> AnswerSet:
     relevant = {id: frozenset(whole.relevant[id]) for id in chosen}
     wanted = frozenset().union(*relevant.values())
     others = [id for id in whole.documents if id not in wanted][: max(0, _DOCUMENTS - len(wanted))]
-    rows = (json.loads(line) for line in (path / "queries.jsonl").read_text().split("\n") if line)
     answers = {
-        row["_id"]: row.get("answers") or ([row["answer"].strip()] if "answer_start" in row else []) for row in rows
+        row["_id"]: row.get("answers") or ([row["answer"].strip()] if "answer_start" in row else [])
+        for row in rows(path / "queries.jsonl")
     }
     return AnswerSet(
         documents={id: whole.documents[id] for id in (*sorted(wanted), *others)},
@@ -67,27 +66,20 @@ def load_answers(path: Path, sample: int) -> AnswerSet:
 
 
 async def ask_all(name: str, some: AnswerSet, vectors: Vectors) -> list[Asked]:
-    split_up = {id: passages_of(id, *document) for id, document in some.documents.items()}
+    split_up = {id: cut_up(id, headed(*document)) for id, document in some.documents.items()}
     key = {id: found[0].key for id, found in split_up.items() if found}
-    everything = [passage for found in split_up.values() for passage in found]
-    texts = [indexed_text(passage) for passage in everything]
-    known = await vectors.of(texts)
-    entries = [
-        Entry(each, digest(text), cut(text), vector)
-        for each, text, vector in zip(everything, texts, known, strict=True)
-    ]
     asked = list(some.questions)
     question_vectors = await vectors.of([some.questions[id] for id in asked])
     with tempfile.TemporaryDirectory() as directory:
         store = await LanceStore.open(Path(directory), name)
-        await store.add(entries)
+        await store.add(await vectors.entries([passage for found in split_up.values() for passage in found]))
         await store.compact()
         outcomes = []
         for id, vector in zip(asked, question_vectors, strict=True):
             gold = frozenset(key[document] for document in some.relevant[id] if document in key)
-            query = Query(SCOPE, cut(some.questions[id]), vector, limit=DEPTH, dense_weight=0.5)
+            query = Query(SCOPE, cut(some.questions[id]), vector, limit=CANDIDATES, dense_weight=0.5)
             there = await store.search(query)
-            away = await store.search(Query(SCOPE, query.terms, vector, limit=DEPTH, dead=gold, dense_weight=0.5))
+            away = await store.search(Query(SCOPE, query.terms, vector, limit=CANDIDATES, dead=gold, dense_weight=0.5))
             outcomes.append(_outcome(some.questions[id], some.answers[id], gold, there, away))
         await store.close()
     return outcomes
@@ -116,47 +108,58 @@ def share(of: Sequence[bool]) -> float:
     return sum(of) / len(of) if of else 0.0
 
 
-def report(name: str, outcomes: Sequence[Asked]) -> None:
+def figures(name: str, outcomes: Sequence[Asked]) -> list[Figure]:
     there, away = [each.there for each in outcomes], [each.away for each in outcomes]
     quoted = [each for each in outcomes if each.right is not None]
-    print(
-        f"{name}: {len(outcomes)} questions, right document first {share([each.in_first for each in outcomes]):.2f}, "
-        f"AUC {area_under_curve(there, away):.3f}, asked back {share([each.asked_back for each in outcomes]):.3f}"
-    )
-    if quoted:
-        first = [bool(each.right) for each in quoted if each.in_first]
-        print(
-            f"  quotations that hold the answer: {share([bool(each.right) for each in quoted]):.3f} of all, "
-            f"{share(first):.3f} where the right document is first"
-        )
+    found = [
+        Figure(
+            f"{name}: found where the answer is there",
+            share([each >= NOT_FOUND_THRESHOLD for each in there]),
+            note=f"{len(outcomes)} questions, right document first {share([each.in_first for each in outcomes]):.2f}",
+        ),
+        Figure(
+            f"{name}: honest “not found” where it is away",
+            share([each < NOT_FOUND_THRESHOLD for each in away]),
+            note=f"AUC {area_under_curve(there, away):.3f}",
+        ),
+    ]
+    if not quoted:
+        return found
+    first = [bool(each.right) for each in quoted if each.in_first]
+    note = f"{share(first):.3f} where the right document is first"
+    return [Figure(f"{name}: quotations that hold the answer", _right(quoted), note=note), *found]
+
+
+def _right(quoted: Sequence[Asked]) -> float:
+    return share([bool(each.right) for each in quoted])
+
+
+def tell_curve(name: str, outcomes: Sequence[Asked]) -> None:
+    """What each threshold would come to."""
+    detail(f"{name}: asked back {share([each.asked_back for each in outcomes]):.3f}")
     for threshold in THRESHOLDS:
-        answered = [bool(each.right) for each in quoted if each.there >= threshold]
-        print(
+        answered = [each for each in outcomes if each.right is not None and each.there >= threshold]
+        detail(
             f"  at {threshold:.1f}{'*' if threshold == NOT_FOUND_THRESHOLD else ' '} found "
-            f"{share([each >= threshold for each in there]):.3f}, answered though absent "
-            f"{share([each >= threshold for each in away]):.3f}, right among answered "
-            + (f"{share(answered):.3f}" if answered else "-")
+            f"{share([each.there >= threshold for each in outcomes]):.3f}, answered though absent "
+            f"{share([each.away >= threshold for each in outcomes]):.3f}, right among answered {_right(answered):.3f}"
         )
 
 
-async def run(arguments: argparse.Namespace) -> None:
+async def measure(options: Options) -> list[Figure]:
     embedder = BundledEmbedder()
-    vectors = Vectors(embedder, arguments.cache)
-    for name in arguments.sets:
-        report(name, await ask_all(name, load_answers(arguments.data / name, arguments.sample), vectors))
+    vectors = Vectors(embedder, options.cache)
+    found: list[Figure] = []
+    for name in options.sets:
+        if not (options.data / name / "queries.jsonl").exists():
+            found.append(Figure(f"{name}: answers", None, note="the set is not there"))
+            continue
+        outcomes = await ask_all(name, load_answers(options.data / name, 5 if options.quick else SAMPLE), vectors)
+        tell_curve(name, outcomes)
+        found += figures(name, outcomes)
     await embedder.close()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.answers", description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="directory of the question sets")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--sample", type=int, default=300, help="questions of each set")
-    parser.add_argument(
-        "--cache", type=Path, default=Path(tempfile.gettempdir()) / "bench-vectors.npz", help="file for the vectors"
-    )
-    asyncio.run(run(parser.parse_args()))
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    main("answers", __doc__, measure, SETS)
