@@ -7,12 +7,13 @@ import contextlib
 import itertools
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.context import Parts
 from agent.outcomes import Event
 from bench.ambiguity import load_cases
+from bench.clock import Clock
 from bench.corpus import Vectors, headed, load
 from bench.table import Options
 from bot.messages import Reply
@@ -63,37 +64,27 @@ def knowledge(options: Options) -> Knowledge | None:
 
 
 class TimedStore(LanceStore):
-    """`seconds` that searching took."""
-
-    seconds = 0.0
+    clock: Clock
 
     async def search(self, query: Query) -> list[Hit]:
-        began = time.perf_counter()
-        try:
+        with self.clock.running():
             return await super().search(query)
-        finally:
-            self.seconds += time.perf_counter() - began
 
 
 class TimedEmbedder(BundledEmbedder):
-    """`seconds` that embedding of questions took."""
-
-    seconds = 0.0
+    clock: Clock
 
     async def embed_question(self, text: str) -> Vector:
-        began = time.perf_counter()
-        try:
+        with self.clock.running():
             return await super().embed_question(text)
-        finally:
-            self.seconds += time.perf_counter() - began
 
 
 @dataclass
 class TimedPlatform(MemoryPlatform):
-    """Notes when each message was first told of, and when its reply stood."""
+    """Notes when each message was first told of, and tells when its reply stands."""
 
     first: dict[str, float] = field(default_factory=dict)
-    stood: dict[str, asyncio.Future[float]] = field(default_factory=dict)
+    stood: dict[str, asyncio.Future[None]] = field(default_factory=dict)
 
     async def tell(self, turn: Turn, event: Event) -> None:
         self.first.setdefault(turn.message, time.perf_counter())
@@ -102,7 +93,7 @@ class TimedPlatform(MemoryPlatform):
         posted = await super().send(turn, part, reply)
         standing = self.stood[turn.message]
         if not standing.done():
-            standing.set_result(time.perf_counter())
+            standing.set_result(None)
         return posted
 
 
@@ -111,29 +102,28 @@ class Taken:
     """How long a turn took, to its first event and in all; `inside` is what search and embedding took of it."""
 
     first: float
-    whole: float
-    inside: float
+    whole: Clock
+    inside: Clock
 
 
 @dataclass
 class Stage:
     core: Core
     platform: TimedPlatform
-    store: TimedStore
-    embedder: TimedEmbedder
+    searching: Clock
     folder: Path
     passages: int
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     async def ask(self, question: str, thread: str) -> Taken:
-        """One turn, to its reply. What is `inside` holds only where no other turn runs."""
+        """One turn, to its reply. The clocks hold only where no other turn runs."""
         message = f"m{next(self._numbers)}"
-        inside = self.store.seconds + self.embedder.seconds
         standing = self.platform.stood[message] = asyncio.get_running_loop().create_future()
-        began = time.perf_counter()
-        await self.core.say(question, message, thread, user=f"user of {thread}")
-        whole = await standing - began
-        return Taken(self.platform.first[message] - began, whole, self.store.seconds + self.embedder.seconds - inside)
+        before, whole, began = replace(self.searching), Clock(), time.perf_counter()
+        with whole.running():
+            await self.core.say(question, message, thread, user=f"user of {thread}")
+            await standing
+        return Taken(self.platform.first[message] - began, whole, self.searching.since(before))
 
     async def settle(self) -> None:
         """Until all that was asked is done."""
@@ -147,6 +137,7 @@ async def stage(folder: Path, known: Knowledge, size: int, cache: Path) -> Async
     async with open_database(sqlite_url(folder / "app.sqlite")) as database:
         documents, transcript = Documents(database), Transcript(database)
         store = await TimedStore.open(folder / "lance", "bench")
+        searching = store.clock = embedder.clock = Clock()
         posted = await _post(known, size, documents)
         vectors = Vectors(embedder, cache)
         for start in range(0, len(posted), 2000):
@@ -156,7 +147,7 @@ async def stage(folder: Path, known: Knowledge, size: int, cache: Path) -> Async
         library = Library(database, documents, transcript, store, embedder, parts)
         platform = TimedPlatform()
         async with open_core(library, folder, embedder, platform) as core:
-            yield Stage(core, platform, store, embedder, folder, len(posted))
+            yield Stage(core, platform, searching, folder, len(posted))
         await store.close()
         await embedder.close()
 
