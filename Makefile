@@ -3,7 +3,7 @@ PYTHON ?= python3
 UV := .venv/bin/uv
 BIN := .venv/bin
 
-.PHONY: run test check clean
+.PHONY: run test check bench clean
 
 run: .venv/run.stamp
 	$(BIN)/python -m bot run
@@ -16,6 +16,9 @@ check: .venv/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench: .venv/dev.stamp
+	$(BIN)/python -m bench $(ARGS)
 
 $(UV):
 	$(PYTHON) -m venv .venv

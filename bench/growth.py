@@ -93,13 +93,16 @@ async def measure(options: Options) -> list[Figure]:
     one = await _measure(known, options, threads=1)
     many = await _measure(known, options, threads=100)
     peer = await _bare_growth(5 if options.quick else 100) / KILOBYTE
-    note = f"bare LangGraph, {NODES} nodes and {EVIDENCE / 1000:.0f} KB of evidence: {peer:.0f} KB"
+    beside = f"bare LangGraph, {NODES} nodes and {EVIDENCE / 1000:.0f} KB of evidence: {peer:.0f} KB"
     return [
-        Figure("what a turn leaves, 100 turns in one thread", sum(one.values()) / KILOBYTE, "KB", most=6, note=note),
-        Figure("of it", sum(one.values()) / KILOBYTE, "KB", note=_share(one)),
         Figure(
-            "what a turn leaves, each in a thread of its own", sum(many.values()) / KILOBYTE, "KB", note=_share(many)
+            "what a turn leaves, 100 turns in one thread",
+            sum(one.values()) / KILOBYTE,
+            "KB",
+            most=6,
+            note=f"{_share(one)}; {beside}",
         ),
+        Figure("what a turn leaves, a thread each", sum(many.values()) / KILOBYTE, "KB", note=_share(many)),
     ]
 
 

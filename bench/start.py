@@ -99,10 +99,10 @@ def loaded_when_it_answers(home: Path) -> list[str]:
         return names.read_text().split()
 
 
-def loaded_by_help(home: Path) -> list[str]:
+def loaded_by_help(home: Path, commands: Sequence[list[str]]) -> list[str]:
     names = home / "names-of-help"
     found: set[str] = set()
-    for command in HELPS:
+    for command in commands:
         program = [sys.executable, "-m", "bench.loaded", str(names), *command, "--help"]
         subprocess.run(program, cwd=home, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, check=True)
         found.update(names.read_text().split())
@@ -139,8 +139,8 @@ async def measure(options: Options) -> list[Figure]:
         modules = loaded_when_it_answers(home)
         names = home / "modules"
         names.write_text("\n".join(modules))
-        times = _take_turns(home, names, 1 if options.quick else REPEATS)
-        helped = _help(loaded_by_help(home))
+        times = _take_turns(home, names, 1) if options.quick else [*_take_turns(home, names, REPEATS), _first_start()]
+        helped = _help(loaded_by_help(home, HELPS[:1] if options.quick else HELPS))
         if options.quick:
             return [*times, helped]
         packages = sorted({name.split(".")[0] for name in modules})
@@ -152,13 +152,11 @@ async def measure(options: Options) -> list[Figure]:
 
 
 def _take_turns(home: Path, names: Path, repeats: int) -> list[Figure]:
-    whole, bare, first = [], [], []
+    whole, bare = [], []
     for _ in range(repeats):
         with started(home) as bot:
             whole.append((bot.seconds, bot.processor))
         bare.append(bare_import(home, names))
-        with tempfile.TemporaryDirectory() as fresh, started(Path(fresh)) as bot:
-            first.append(bot.seconds)
     wall, processor = (
         statistics.median(one[at] / other[at] for one, other in zip(whole, bare, strict=True)) for at in (0, 1)
     )
@@ -167,8 +165,15 @@ def _take_turns(home: Path, names: Path, repeats: int) -> list[Figure]:
     return [
         Figure("start to a page that answers, to bare import", wall, "×", most=1.5, note=beside),
         Figure("start to a page that answers", statistics.median(seconds for seconds, _ in whole), "s"),
-        Figure("first start: the database is made", statistics.median(first), "s"),
     ]
+
+
+def _first_start() -> Figure:
+    seconds = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as fresh, started(Path(fresh)) as bot:
+            seconds.append(bot.seconds)
+    return Figure("first start: the database is made", statistics.median(seconds), "s")
 
 
 def _memory(found: Sequence[tuple[float, float]]) -> list[Figure]:

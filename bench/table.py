@@ -10,7 +10,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 REAL = Path(__file__).parents[2] / "shared" / "data"  # where the project's neighbours have them
@@ -35,6 +35,9 @@ class Figure:
             return None
         return (self.least is None or self.value >= self.least) and (self.most is None or self.value <= self.most)
 
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
     @property
     def limit(self) -> str:
         return " ".join(f"{sign} {shown(x)}" for sign, x in (("≥", self.least), ("≤", self.most)) if x is not None)
@@ -49,6 +52,9 @@ class Options:
     cache: Path
     quick: bool
     sets: Sequence[str]
+
+    def of(self, sets: Sequence[str]) -> Options:
+        return replace(self, sets=sets)
 
 
 Measure = Callable[[Options], Coroutine[None, None, Sequence[Figure]]]
@@ -88,8 +94,9 @@ def detail(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def parser(program: str, description: str | None, sets: Sequence[str] = ()) -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog=program, description=description)
+def common() -> argparse.ArgumentParser:
+    """The options that every command of the bench has."""
+    made = argparse.ArgumentParser(add_help=False)
     made.add_argument("--data", type=Path, default=REAL / "qa", help="directory of the question sets")
     made.add_argument("--files", type=Path, default=REAL / "files", help="directory of the files")
     made.add_argument(
@@ -97,19 +104,20 @@ def parser(program: str, description: str | None, sets: Sequence[str] = ()) -> a
     )
     made.add_argument("--quick", action="store_true", help="as little as shows that it works")
     made.add_argument("--json", action="store_true", help="a figure a line, as JSON")
-    if sets:
-        made.add_argument("--sets", nargs="+", choices=sets, default=list(sets))
     return made
 
 
 def main(name: str, description: str | None, measure: Measure, sets: Sequence[str] = ()) -> None:
     """The command line of one module. Exit status 1 where a figure misses its limit."""
-    arguments = parser(f"python -m bench.{name}", description, sets).parse_args()
+    parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=description, parents=[common()])
+    if sets:
+        parser.add_argument("--sets", nargs="+", choices=sets, default=list(sets))
+    arguments = parser.parse_args()
     options = Options(arguments.data, arguments.files, arguments.cache, arguments.quick, arguments.sets if sets else ())
     figures = asyncio.run(measure(options))
     if arguments.json:
         for figure in figures:
-            print(json.dumps(asdict(figure), ensure_ascii=False))
+            print(json.dumps(figure.as_json()))
     else:
         print(markdown([(f"python -m bench.{name}", figure) for figure in figures]))
         print(f"\n{machine()}")

@@ -12,7 +12,7 @@ import pytest
 from agent.grading import ambiguous, grade
 from agent.quoting import terms_of
 from bench.ambiguity import Outcome, load_cases, play, score
-from bench.retrieval import Vectors
+from bench.corpus import Vectors
 from storage.embeddings import BundledEmbedder
 from storage.models import Hit
 from storage.terms import content_terms

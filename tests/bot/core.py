@@ -144,7 +144,7 @@ async def open_core(
     )
     async with contextlib.AsyncExitStack() as stack:
         asking = await stack.enter_async_context(open_agent(library, folder))
-        converter = await stack.enter_async_context(Converter(FileLimits()))
+        converter = await stack.enter_async_context(Converter(FileLimits(), eager=False))
         ingestor = Ingestor(library.documents, library.store, embedder, converter, FileLimits())
         platforms = {"web": platform}
         conversation = Conversation(stores, asking.agent, ingestor, platforms, Rules(24))
