@@ -86,7 +86,7 @@ class Agent:
         await self._checkpoints.forget(agent_thread)
 
     async def forget_all_but(self, agent_threads: Collection[str]) -> None:
-        """For the start, while no turn runs."""
+        """While none begins."""
         await self._checkpoints.forget_all_but(agent_threads)
 
     async def _kept(self, agent_thread: str) -> _Kept:

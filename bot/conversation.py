@@ -125,22 +125,25 @@ class Conversation:
             await self._agent.forget(outcome.agent_thread)
 
     async def forget_ended(self) -> None:
-        """At the start: what the agent keeps of turns that need it no more."""
-        needed = await self._stores.clarifications.agent_threads()
-        for row in await self._stores.journal.alive():
-            thread = _agent_thread(row)
-            needed |= {thread, _apart(thread, row)}
-        await self._agent.forget_all_but(needed)
+        """What the agent keeps of turns that need it no more: withdrawn, expired, or broken off by a crash."""
+        async with self._stores.database.write():  # nothing is claimed meanwhile
+            needed = await self._stores.clarifications.agent_threads()
+            for row in await self._stores.journal.alive():
+                if row.kind != Kind.DELETE:
+                    thread = _agent_thread(row)
+                    needed |= {thread, _apart(thread, row)}
+            await self._agent.forget_all_but(needed)
 
     async def ended(self, row: Row) -> None:
         """The row has its outcome on disk: what only it needed can go."""
         if row.kind == Kind.FILE:
             await self._platforms[row.platform].discard(Attachment.model_validate(row.payload["attachment"]))
 
-    def failed(self, row: Row, text: str) -> Outcome:
+    async def give_up(self, row: Row, text: str) -> Outcome:
         """The outcome of a row that can't be brought to any other."""
         if row.kind != Kind.FILE:
             return Outcome(rendering.error(text) if row.kind != Kind.DELETE else None)
+        await self._ingestor.give_up(row.workspace, row.channel, row.message, row.revision, text)
         verdict = Verdict(name=str(row.payload["attachment"]["name"]), verdict="refused", reason=text)
         return Outcome(record=verdict.model_dump(mode="json"))
 
@@ -218,6 +221,7 @@ class Conversation:
     async def _delete(self, row: Row, incoming: Incoming) -> Outcome:
         await self._stores.documents.delete_post(row.workspace, row.channel, row.message, incoming.attachment)
         await self._ingestor.clean(row.workspace)
+        await self.forget_ended()
         for turn in await self._stores.journal.of_message(row.platform, row.workspace, row.message):
             for file in await self._stores.journal.files_of(turn):
                 await self.ended(file)

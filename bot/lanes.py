@@ -12,6 +12,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -104,6 +105,9 @@ class Lanes:
             reply = rendering.closed_card(line.text, line.clarification_state, line.choice)
             await self._platforms[line.platform].revise(where, line.message, reply)
 
+    async def forget_ended(self) -> None:
+        await self._conversation.forget_ended()
+
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Work through the journal until the block ends; what runs then is given back for the next start."""
@@ -180,11 +184,10 @@ class Lanes:
 
     async def _see_to(self, row: Row) -> None:
         if row.state == "sending":
-            standing = {each.part: each.message for each in await self._platforms[row.platform].find(turn_of(row))}
-            await self._deliver(row, [Reply.model_validate(part) for part in (row.outcome or {})["parts"]], standing)
+            await self._go_on_sending(row, row.outcome or {})
         elif row.is_spent:
             text = FILE_NOT_READ if row.kind == Kind.FILE else SOMETHING_WRONG
-            await self._finish(row, self._conversation.failed(row, text))
+            await self._finish(row, await self._conversation.give_up(row, text))
         else:
             await self._bring_about(row)
 
@@ -210,13 +213,20 @@ class Lanes:
             return False
         if outcome.card is None:
             await self._conversation.discard(outcome)
+        await self._point_to_new(row, [line.message for line in outcome.revised])
         await self._deliver(row, parts, {})
-        for line in outcome.revised:
-            await self._point_to_new(row, line.id, line.message)
         return True
+
+    async def _go_on_sending(self, row: Row, outcome: Mapping[str, Any]) -> None:
+        standing = {each.part: each.message for each in await self._platforms[row.platform].find(turn_of(row))}
+        await self._point_to_new(row, outcome.get("revised", ()))
+        await self._deliver(row, [Reply.model_validate(part) for part in outcome["parts"]], standing)
+        await self._conversation.forget_ended()
 
     async def _begin_to_send(self, row: Row, outcome: Outcome, parts: Sequence[Reply]) -> bool:
         record = {**outcome.record, "parts": [part.model_dump(mode="json", exclude_defaults=True) for part in parts]}
+        if outcome.revised:
+            record["revised"] = [line.message for line in outcome.revised]
         place = place_of(row)
         async with self._stores.database.write() as connection:
             if not await self._conversation.sources_stand(row, parts):
@@ -245,11 +255,13 @@ class Lanes:
             await self._stores.transcript.announce()
         await self._conversation.ended(row)
 
-    async def _point_to_new(self, row: Row, line: int, message: str) -> None:
-        async with self._stores.database.write() as connection:
-            await self._stores.transcript.revise(connection, line, ANSWERED_ANEW)
-        await self._stores.transcript.announce()
-        await self._platforms[row.platform].revise(turn_of(row).where, message, rendering.notice(ANSWERED_ANEW))
+    async def _point_to_new(self, row: Row, old: Sequence[str]) -> None:
+        """Say at each answer that this one stands in for that it does. Doing it again changes nothing."""
+        for message in old:
+            async with self._stores.database.write() as connection:
+                await self._stores.transcript.revise(connection, place_of(row), message, ANSWERED_ANEW)
+            await self._stores.transcript.announce()
+            await self._platforms[row.platform].revise(turn_of(row).where, message, rendering.notice(ANSWERED_ANEW))
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -42,6 +42,7 @@ class Upkeep:
             _Chore(30, self.expire_cards),
             _Chore(60, ingestor.embed_missing),
             _Chore(600, self._clean),
+            _Chore(600, lanes.forget_ended),
             _Chore(86400, self._prune),
         ]
 
@@ -64,6 +65,7 @@ class Upkeep:
             await self._lanes.show(card.id)
         if over:
             await self._stores.transcript.announce()
+            await self._lanes.forget_ended()
 
     async def _clean(self) -> None:
         await self._ingestor.clean()

@@ -107,6 +107,12 @@ class Ingestor:
         verdict = await self._ingest(upload, progress)
         return verdict.model_copy(update={"seconds": round(time.monotonic() - began, 3)})
 
+    async def give_up(self, workspace: str, channel: str, message: str, attachment: str, reason: str) -> None:
+        """Refuse a file that can't be taken in, and remove what is stored of it."""
+        for document in await self._documents.begun(workspace, channel, message, attachment):
+            await self._store.remove(workspace, [document.key])
+            await self._documents.refuse(document.key, reason)
+
     async def clean(self, workspace: str | None = None) -> None:
         """Remove what is dead from the store, then from the catalog. Can be repeated at any time."""
         cleaned: list[Version] = []

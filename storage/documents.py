@@ -167,6 +167,18 @@ class Documents:
         """Versions that are being read: the store may hold some of their passages, and they don't answer yet."""
         return await self._versions(documents.c.workspace == workspace, documents.c.state == State.PENDING)
 
+    async def begun(self, workspace: str, channel: str, message: str, attachment: str) -> list[Document]:
+        """The versions of this file of this post that are being read."""
+        return await self._select(
+            select(*_COLUMNS).where(
+                documents.c.workspace == workspace,
+                documents.c.channel == channel,
+                documents.c.message == message,
+                documents.c.attachment == attachment,
+                documents.c.state == State.PENDING,
+            )
+        )
+
     async def workspaces_with_dead(self) -> list[str]:
         query = select(documents.c.workspace).where(_is_dead()).distinct().order_by(documents.c.workspace)
         async with self._database.read() as connection:

@@ -149,11 +149,9 @@ class Transcript:
         here = and_(messages.c.turn == turn, messages.c.part == part, messages.c.message.is_(None))
         await self._change(connection, here, {"message": message, "sent_at": clock()})
 
-    async def revise(self, connection: AsyncConnection, id: int, text: str | None = None) -> None:
-        """A line of the bot has changed: its text, or what else it shows (a clarification that was decided)."""
-        await self._change(
-            connection, messages.c.id == id, {} if text is None else {"text": text, "edited_at": clock()}
-        )
+    async def revise(self, connection: AsyncConnection, place: Place, message: str, text: str) -> None:
+        """The text of one of the bot's messages has changed."""
+        await self._change(connection, _message(place, message), {"text": text, "edited_at": clock()})
 
     async def touch_clarification(self, connection: AsyncConnection, clarification: str) -> None:
         """The card of a clarification has changed."""

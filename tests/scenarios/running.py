@@ -10,10 +10,23 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 PROJECT = Path(__file__).parents[2]
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
+
+
+class Child(Protocol):
+    """What is needed of a `Popen`."""
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 class RunningBot:
@@ -30,7 +43,7 @@ class RunningBot:
             "PORT": str(port),
             **settings,
         }
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
 
     @property
     def pid(self) -> int:
@@ -42,14 +55,14 @@ class RunningBot:
         return self._child is not None and self._child.poll() is None
 
     def start(self) -> None:
-        with self._log.open("ab") as log:
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "bot", "run"],
-                cwd=self._home,
-                env=self._settings,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start it, and don't wait until it is ready."""
+        self._child = self._launched()
+
+    def wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not self._is_ready():
             assert self.is_running, f"the bot ended while it started:\n{self.log()[-4000:]}"
@@ -65,6 +78,16 @@ class RunningBot:
 
     def log(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def _launched(self) -> Child:
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "bot", "run"],
+                cwd=self._home,
+                env=self._settings,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
 
     def _end(self, sign: signal.Signals) -> int:
         child, self._child = self._child, None
