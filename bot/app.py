@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -42,10 +43,10 @@ from storage.errors import EmbeddingChanged, EmbeddingUnavailable
 from storage.facts import Facts
 from storage.journal import Heartbeat, Journal
 from storage.knowledge import Fusion, KnowledgeStore
-from storage.lance import LanceStore
 from storage.retrieval import Retriever
 from storage.transcript import Transcript
 
+CATALOG = "catalog"  # the fact that names this catalog
 EMBEDDING = "embedding"  # the fact that names the collection and the model's fingerprint
 
 
@@ -159,12 +160,34 @@ async def _open_knowledge(settings: Settings, directory: DataDir, stores: Stores
     stack.push_async_callback(embedder.close)
     facts = Facts(stores.database)
     collection = collection_name(embedder.model)
-    store = await LanceStore.open(directory.passages, collection, fusion=Fusion(settings.fusion))
+    store = await _open_store(settings, directory, facts, collection)
     stack.push_async_callback(store.close)
     converter = await stack.enter_async_context(Converter(settings.file_limits))
     retriever = Retriever(store, embedder, stores.documents, dense_weight=settings.dense_weight)
     ingestor = Ingestor(stores.documents, store, embedder, converter, settings.file_limits)
     return Knowledge(store, embedder, retriever, ingestor, facts)
+
+
+async def _open_store(settings: Settings, directory: DataDir, facts: Facts, collection: str) -> KnowledgeStore:
+    """Imports the one that is used: each takes a second."""
+    fusion = Fusion(settings.fusion)
+    if settings.weaviate_url is None:
+        from storage.lance import LanceStore
+
+        return await LanceStore.open(directory.passages, collection, fusion=fusion)
+    from storage.weaviate import Server, WeaviateStore
+
+    key = settings.weaviate_api_key.get_secret_value() if settings.weaviate_api_key else None
+    server = Server(settings.weaviate_url, settings.weaviate_grpc_port, key)
+    return await WeaviateStore.open(server, collection, owner=await _catalog(facts), fusion=fusion)
+
+
+async def _catalog(facts: Facts) -> str:
+    """A name for this catalog, so that several on one server share no collection."""
+    if (name := await facts.get(CATALOG)) is None:
+        name = secrets.token_hex(6)
+        await facts.put(CATALOG, name)
+    return str(name)
 
 
 @contextlib.contextmanager

@@ -143,7 +143,10 @@ class Readiness:
 
     async def _passages(self) -> str:
         try:
-            await self.store.count("", Version("", 0))
-        except StoreUnavailable:
-            return "the knowledge store can't be reached; check DATA_DIR, its owner and its disk"
+            async with asyncio.timeout(PROBE_SECONDS):
+                await self.store.count("", Version("", 0))
+        except StoreUnavailable as error:
+            return str(error)
+        except TimeoutError:
+            return "the knowledge store doesn't answer in time"
         return OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -38,6 +39,11 @@ class Settings(BaseSettings):
     cohere_api_key: SecretStr | None = Field(None, description="turns on reranking")
     cohere_base_url: str | None = Field(None, description="any server with Cohere's rerank API: vLLM, Jina …")
     cohere_model: str = Field("rerank-v3.5", description="the rerank model")
+
+    # where passages are kept
+    weaviate_url: str | None = Field(None, description="keeps the passages on this server: `http://host:8080`")
+    weaviate_grpc_port: int = Field(50051, ge=1, le=65535, description="its port for gRPC")
+    weaviate_api_key: SecretStr | None = Field(None, description="its key, where it asks for one")
 
     # search
     fusion: Literal["relative", "rrf"] = Field("relative", description="relative scores, or reciprocal rank (k = 60)")
@@ -82,6 +88,20 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().resolve()
+
+    @field_validator("weaviate_url")
+    @classmethod
+    def _host_alone(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        try:
+            at = urlsplit(value)
+            is_whole = at.scheme in ("http", "https") and bool(at.hostname) and at.port != 0
+        except ValueError:
+            is_whole = False
+        if not is_whole or at.path.strip("/") or at.query or at.fragment or at.username is not None:
+            raise ValueError("it must be http:// or https:// with a host and a port, and nothing after them")
+        return value.rstrip("/")
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -24,13 +24,13 @@ from lancedb.expr import Expr, col, lit
 from lancedb.index import FTS, Bitmap, BTree, IvfFlat
 from lancedb.query import MatchQuery
 
-from storage.errors import EmbeddingChanged, StoreUnavailable
+from storage.errors import StoreUnavailable
 from storage.fusion import fuse
 from storage.knowledge import CANDIDATES, Entry, Fusion, Mode, Query, Vector
 from storage.models import Hit, Passage, Version
+from storage.passages import cosine, dimension_changed, key, portions, question_terms, ranked
 
 Result = TypeVar("Result")
-Place = tuple[str, int, int]
 Row = dict[str, Any]
 
 _PASSAGE = pa.schema(
@@ -75,7 +75,6 @@ _VECTOR_INDEX = IvfFlat(distance_type="cosine")
 _PROBES = 32  # partitions, of 8,192 rows each
 
 _ATTEMPTS = 5
-_MOST_TERMS = 400  # of one question
 _ROWS_BEFORE_INDEXING = 2_000  # until then they are searched one by one
 _AT_ONCE = 500  # values in one filter
 _OLD = timedelta(milliseconds=1)
@@ -137,7 +136,7 @@ class LanceStore:
             return
         async with self._one_writer:
             await asyncio.to_thread(self._unpurged.touch)
-            for keys in _portions([_key(version) for version in versions]):
+            for keys in portions([key(version) for version in versions], _AT_ONCE):
                 await self._write(
                     functools.partial(self._table.delete, _in("workspace", [workspace]) & _in("key", keys))
                 )
@@ -151,14 +150,14 @@ class LanceStore:
             self._keyword(query, where, candidates), self._dense(query, where, candidates)
         )
         scores = fuse(keyword, dense, fusion=self._fusion, dense_weight=query.dense_weight)
-        best = sorted(scores, key=lambda id: (-scores[id], _place(id)))[: query.limit]
+        best = list(ranked(scores))[: query.limit]
         return await self._hits(query, best, scores)
 
     async def vectors(self, workspace: str, digests: Collection[str]) -> Mapping[str, Vector]:
         if not await self._read_dimension():
             return {}
         found: dict[str, Vector] = {}
-        for some in _portions(list(digests)):
+        for some in portions(list(digests), _AT_ONCE):
             where = _in("workspace", [workspace]) & _in("digest", some)
             rows = await self._read(self._table.query().where(where).select(["digest", _VECTOR]))
             vectors = _vectors(rows)
@@ -166,7 +165,7 @@ class LanceStore:
         return found
 
     async def count(self, workspace: str, version: Version) -> int:
-        where = _in("workspace", [workspace]) & _in("key", [_key(version)])
+        where = _in("workspace", [workspace]) & _in("key", [key(version)])
         return int((await self._read(self._table.query().where(where).select(["number"]))).num_rows)
 
     async def forget_vectors(self) -> None:
@@ -237,7 +236,7 @@ class LanceStore:
             known = dimensions.pop()
             await self._table.add_columns(pa.field(_VECTOR, pa.list_(pa.float32(), known)))
         elif dimensions != {known}:
-            raise _changed(dimensions, known)
+            raise dimension_changed(dimensions, known)
 
     async def _rewrite(self) -> None:
         """Write the rows and their indices anew: a plain optimization keeps deleted rows until they are many."""
@@ -280,22 +279,23 @@ class LanceStore:
         return self._dimension
 
     async def _keyword(self, query: Query, where: Expr, candidates: int) -> dict[str, float]:
-        terms = list(dict.fromkeys(query.terms))[:_MOST_TERMS]
+        terms = question_terms(query.terms)
         if query.mode is Mode.DENSE or not terms:
             return {}
         search = self._table.query().nearest_to_text(MatchQuery(" ".join(terms), "terms"))  # type: ignore[call-arg]
         rows = await self._read(search.where(where).select(["id", "_score"]).limit(candidates))
-        return _ranked(rows["id"].to_pylist(), rows["_score"].to_pylist())
+        return ranked(dict(zip(rows["id"].to_pylist(), rows["_score"].to_pylist(), strict=True)))
 
     async def _dense(self, query: Query, where: Expr, candidates: int) -> dict[str, float]:
         if query.mode is Mode.KEYWORD or query.vector is None or not await self._read_dimension():
             return {}
         if len(query.vector) != self._dimension:
-            raise _changed([len(query.vector)], self._dimension)
+            raise dimension_changed([len(query.vector)], self._dimension)
         search = self._table.query().nearest_to(query.vector).distance_type("cosine")
         search = search.maximum_nprobes(0).minimum_nprobes(_PROBES)  # in this order
         rows = await self._read(search.where(where).select(["id", "_distance"]).limit(candidates))
-        return _ranked(rows["id"].to_pylist(), [1 - distance for distance in rows["_distance"].to_pylist()])
+        distances = zip(rows["id"].to_pylist(), rows["_distance"].to_pylist(), strict=True)
+        return ranked({id: 1 - distance for id, distance in distances})
 
     async def _hits(self, query: Query, best: list[str], scores: Mapping[str, float]) -> list[Hit]:
         if not best:
@@ -305,7 +305,7 @@ class LanceStore:
         rows = await self._read(self._table.query().where(where).select(wanted))
         vectors = _vectors(rows)
         found = {
-            row["id"]: Hit(_passage(row), scores[row["id"]], _cosine(query.vector, vectors.get(at)))
+            row["id"]: Hit(_passage(row), scores[row["id"]], cosine(query.vector, vectors.get(at)))
             for at, row in enumerate(rows.select([*_PASSAGE_FIELDS, "id"]).to_pylist())
         }
         return [found[id] for id in best if id in found]
@@ -322,7 +322,7 @@ def _where(query: Query) -> Expr | None:
     if query.documents is not None:
         conditions.append(_in("document", sorted(query.documents)))
     if query.dead:
-        conditions.append(~_in("key", sorted(_key(version) for version in query.dead)))
+        conditions.append(~_in("key", sorted(key(version) for version in query.dead)))
     return functools.reduce(operator.and_, conditions)
 
 
@@ -330,32 +330,13 @@ def _in(column: str, values: Sequence[str]) -> Expr:
     return col(column).isin([lit(value) for value in values])
 
 
-def _portions(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(values), _AT_ONCE):
-        yield values[start : start + _AT_ONCE]
-
-
 # rows
-
-
-def _key(version: Version) -> str:
-    return f"{version.document}.{version.version}"
-
-
-def _place(id: str) -> Place:
-    """Where the passage of this id stands, for the order among equal scores."""
-    document, version, number = id.rsplit(".", 2)
-    return document, int(version), int(number)
-
-
-def _ranked(ids: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
-    return dict(sorted(zip(ids, scores, strict=True), key=lambda found: (-found[1], _place(found[0]))))
 
 
 def _row(entry: Entry) -> Row:
     passage = entry.passage
     row = {name: getattr(passage, name) for name in _PASSAGE_FIELDS}
-    row.update(id=passage.id, key=_key(passage.key), digest=entry.digest, terms=" ".join(entry.terms))
+    row.update(id=passage.id, key=key(passage.key), digest=entry.digest, terms=" ".join(entry.terms))
     row["headings"] = list(passage.headings)
     if entry.vector is not None:
         row[_VECTOR] = entry.vector
@@ -376,21 +357,6 @@ def _vectors(rows: pa.Table) -> dict[int, Vector]:
         for at, value in enumerate(column)
         if value.is_valid
     }
-
-
-def _cosine(one: Vector | None, other: Vector | None) -> float | None:
-    if one is None or other is None:
-        return None
-    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / lengths if lengths else None
-
-
-def _changed(given: Collection[int], stored: int) -> EmbeddingChanged:
-    sizes = ", ".join(map(str, sorted(given)))
-    return EmbeddingChanged(
-        f"Vectors of {sizes} dimensions don't fit the stored ones of {stored}: set EMBEDDING_MODEL back, "
-        "or run `python -m bot reembed` to embed every passage anew."
-    )
 
 
 _OUTSIDE = "The knowledge store in {path} can't be read or written: {why}. Check the folder, its owner and its disk."

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.weaviate_server import WeaviateServer
 
 REAL = Path(__file__).parents[2] / "shared" / "data"
 
@@ -33,6 +35,15 @@ def free_port() -> Callable[[], int]:
             return int(probe.getsockname()[1])
 
     return find
+
+
+@pytest.fixture(scope="session")
+def weaviate(tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]) -> Iterator[WeaviateServer]:
+    """One server for all tests. Who stops it, or shuts it off, starts one of their own."""
+    server = WeaviateServer(tmp_path_factory.mktemp("weaviate"), free_port)
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture(scope="session")
