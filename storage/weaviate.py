@@ -236,8 +236,7 @@ class WeaviateStore:
         await self._connect()
         version = str((await self._client.get_meta()).get("version", ""))
         if _numbers(version) < OLDEST_SERVER:
-            oldest = ".".join(map(str, OLDEST_SERVER))
-            raise _Refused(f"Weaviate at {self._server.url} is version {version}: it needs {oldest} or newer.")
+            raise _too_old(self._server)
         if not await self._client.is_ready():
             raise StoreUnavailable(f"Weaviate at {self._server.url} isn't ready yet. See its log if it stays so.")
         if not await self._client.collections.exists(self._name):
@@ -279,7 +278,7 @@ class WeaviateStore:
     # tenants
 
     async def _has_tenant(self, tenant: str) -> bool:
-        if tenant not in self._tenants and await self._collection.tenants.exists(tenant):
+        if tenant not in self._tenants and await self._collection.tenants.get_by_names([tenant]):
             self._tenants.add(tenant)
         return tenant in self._tenants
 
@@ -329,11 +328,11 @@ class WeaviateStore:
         """What the server fails to store of a batch is sent again."""
         left = list(objects)
         for attempt in range(_ATTEMPTS):
-            left, why = await _insert_once(passages, left)
+            await asyncio.sleep(_pause(attempt))
+            left = await _insert_once(passages, left)
             if not left:
                 return
-            log.warning("Weaviate failed to store %s of %s passages: %s", len(left), len(objects), why)
-            await asyncio.sleep(_PAUSE * 2**attempt)
+            log.warning("Weaviate failed to store %s of %s passages", len(left), len(objects))
         raise StoreUnavailable(
             f"Weaviate at {self._server.url} fails to store passages. See its log, its disk and its memory."
         )
@@ -341,11 +340,11 @@ class WeaviateStore:
     async def _delete(self, passages: Collected, where: _Filters) -> None:
         """The server deletes no more at once than it would find."""
         for attempt in range(_ATTEMPTS):
+            await asyncio.sleep(_pause(attempt))
             while (deleted := await passages.data.delete_many(where)).successful:
                 pass
             if not deleted.failed:
                 return
-            await asyncio.sleep(_PAUSE * 2**attempt)
         raise StoreUnavailable(f"Weaviate at {self._server.url} fails to delete passages. See its log and its disk.")
 
     # reading
@@ -524,18 +523,19 @@ def _vector(stored: Any) -> Vector | None:
     return np.array(values, dtype=np.float32) if values else None
 
 
-async def _insert_once(
-    passages: Collected, objects: Sequence[DataObject[Row, None]]
-) -> tuple[list[DataObject[Row, None]], str]:
-    """Those that the server failed to store, and why."""
+async def _insert_once(passages: Collected, objects: Sequence[DataObject[Row, None]]) -> list[DataObject[Row, None]]:
+    """Those that the server failed to store."""
     if not objects:
-        return [], ""
+        return []
     try:
         stored = await passages.data.insert_many(objects)
-    except WeaviateInsertManyAllFailedError as error:
-        return list(objects), str(error)
-    why = next((error.message for error in stored.errors.values()), "")
-    return [objects[at] for at in sorted(stored.errors)], why
+    except WeaviateInsertManyAllFailedError:
+        return list(objects)
+    return [objects[at] for at in sorted(stored.errors)]
+
+
+def _pause(attempt: int) -> float:
+    return _PAUSE * 2**attempt if attempt else 0.0
 
 
 # the server
@@ -582,8 +582,9 @@ _NO_GRPC = (
 )
 _AWAY = "Weaviate can't be reached at {url}. Check that it runs, and WEAVIATE_URL."
 _SLOW = "Weaviate at {url} doesn't answer in time. See its log, and whether it has too much to do."
+_TOO_OLD = "Weaviate at {url} is too old: it must be {oldest} or newer."
 _FAILED = "Weaviate at {url} fails. See its log."
-_TRANSPORT = (WeaviateConnectionError, WeaviateStartUpError, httpx.TransportError, OSError)
+_TRANSPORT = (WeaviateConnectionError, httpx.TransportError, OSError)
 
 
 def _explained(error: BaseException, server: Server) -> StoreUnavailable:
@@ -599,7 +600,13 @@ def _explained(error: BaseException, server: Server) -> StoreUnavailable:
         return StoreUnavailable(_SLOW.format(url=server.url))
     if any(isinstance(each, _TRANSPORT) for each in causes):
         return StoreUnavailable(_AWAY.format(url=server.url))
+    if isinstance(error, WeaviateStartUpError):  # what else the client refuses is a version
+        return _too_old(server)
     return StoreUnavailable(_FAILED.format(url=server.url))
+
+
+def _too_old(server: Server) -> StoreUnavailable:
+    return _Refused(_TOO_OLD.format(url=server.url, oldest=".".join(map(str, OLDEST_SERVER))))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

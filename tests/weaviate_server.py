@@ -56,7 +56,9 @@ class WeaviateServer:
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self.launch()
+        """Start it, where it isn't running, and wait until it is ready."""
+        if self._child is None:
+            self.launch()
         deadline = time.monotonic() + START_SECONDS
         while not self._is_ready():
             assert self._child is not None and self._child.poll() is None, f"Weaviate ended:\n{self.log()[-4000:]}"

@@ -92,6 +92,8 @@ HOSTILE = [
     "-- comment",
     "line\nbreak",
     "tab\tbed",
+    " padded ",
+    "x" * 500,
     "%_*?",
     "`tick` ${x} {{y}}",
     "手册 😀 ßé",
@@ -230,6 +232,19 @@ class KnowledgeContract:
         assert hits[0].passage.number == 1
         assert {2, 3} <= {hit.passage.number for hit in hits}
 
+    async def test_a_side_that_finds_nothing_takes_nothing_from_the_other(self, store: KnowledgeStore) -> None:
+        await store.add([entry(passage("notice " * n, number=n), vector(1, n)) for n in range(1, 5)])
+        await store.add([entry(passage(f"lunch {n}", number=n, audience="channel:words")) for n in range(5, 8)])
+        dense = await store.search(ask("", vector(1), mode=Mode.DENSE))
+        assert dense[0].score == pytest.approx(1)
+        unheard = await store.search(ask("espresso", vector(1)))
+        assert [hit.score for hit in unheard] == pytest.approx([hit.score for hit in dense])
+        for lonely in (
+            ask("lunch 6", vector(1), audiences=["channel:words"]),
+            ask("lunch 6", audiences=["channel:words"]),
+        ):
+            assert [hit.score for hit in await store.search(lonely)] == pytest.approx([1, 0, 0])
+
     async def test_the_dense_weight_decides_between_the_sides(self, store: KnowledgeStore) -> None:
         await store.add(
             [
@@ -287,6 +302,34 @@ class KnowledgeContract:
         assert len(await store.search(ask("notice", vector(1), audiences=audiences))) == 3
         assert len(await store.search(ask("notice", vector(1), audiences=audiences[:2]))) == 2
         assert len(await store.search(ask("notice", vector(1), audiences=["channel"]))) == 0
+
+    async def test_names_differ_by_every_character(self, store: KnowledgeStore) -> None:
+        names = [
+            "channel:a",
+            "channel:A",
+            " channel:a",
+            "channel:a ",
+            "channel:a\n",
+            "|channel:a|",
+            "channel: a",
+            "channel:á",
+        ]
+        await store.add(
+            [
+                entry(passage("notice", number=n, audience=name, document=name, workspace=name), vector(1))
+                for n, name in enumerate(names, 1)
+            ]
+        )
+        for n, name in enumerate(names, 1):
+            query = ask("notice", vector(1), workspace=name, audiences=names, documents=names)
+            assert [hit.passage.number for hit in await store.search(query)] == [n]
+        await store.add(
+            [entry(passage("notice", number=n, audience=name, document=name)) for n, name in enumerate(names, 1)]
+        )
+        for n, name in enumerate(names, 1):
+            assert [hit.passage.number for hit in await store.search(ask("notice", audiences=[name]))] == [n]
+            only = ask("notice", audiences=names, documents=[name])
+            assert [hit.passage.number for hit in await store.search(only)] == [n]
 
     async def test_dead_versions_are_left_out_before_ranking(self, store: KnowledgeStore) -> None:
         await store.add(
