@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ from weaviate.classes.tenants import Tenant
 from weaviate.collections import CollectionAsync
 from weaviate.collections.classes.filters import _Filters
 from weaviate.exceptions import (
+    ResponseCannotBeDecodedError,
     UnexpectedStatusCodeError,
     WeaviateBaseError,
     WeaviateConnectionError,
@@ -248,9 +250,13 @@ class WeaviateStore:
             return
         try:
             await self._client.connect()
-        except BaseException:
-            await self._client.close()  # else what it opened stays open
-            raise
+        except (UnexpectedStatusCodeError, ResponseCannotBeDecodedError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, UnexpectedStatusCodeError) and error.status_code != HTTPStatus.NOT_FOUND:
+                raise
+            raise StoreUnavailable(_NOT_WEAVIATE.format(url=self._server.url)) from error
+        finally:
+            if not self._client.is_connected():
+                await self._client.close()  # else what it opened stays open
 
     async def _make_collection(self) -> None:
         try:
@@ -571,8 +577,6 @@ async def _failures(server: Server, seconds: float | None) -> AsyncIterator[None
             yield
     except (WeaviateBaseError, httpx.HTTPError, AioRpcError, OSError) as error:
         raise _explained(error, server) from error
-    except (KeyError, ValueError) as error:
-        raise StoreUnavailable(f"What answers at {server.url} isn't Weaviate. Check WEAVIATE_URL.") from error
 
 
 _KEY_REFUSED = "Weaviate at {url} refuses the key. Check WEAVIATE_API_KEY."
@@ -580,6 +584,7 @@ _NO_GRPC = (
     "Weaviate at {url} can't be reached by gRPC on port {port}. Check that it runs, that this port is open, and "
     "WEAVIATE_GRPC_PORT."
 )
+_NOT_WEAVIATE = "What answers at {url} isn't Weaviate. Check WEAVIATE_URL."
 _AWAY = "Weaviate can't be reached at {url}. Check that it runs, and WEAVIATE_URL."
 _SLOW = "Weaviate at {url} doesn't answer in time. See its log, and whether it has too much to do."
 _TOO_OLD = "Weaviate at {url} is too old: it must be {oldest} or newer."
@@ -592,7 +597,10 @@ def _explained(error: BaseException, server: Server) -> StoreUnavailable:
     causes = list(_causes(error))
     statuses = {each.status_code for each in causes if isinstance(each, UnexpectedStatusCodeError)}
     codes = {each.code() for each in causes if isinstance(each, AioRpcError)}
-    if statuses & {401, 403} or codes & {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED}:
+    if statuses & {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN} or codes & {
+        StatusCode.UNAUTHENTICATED,
+        StatusCode.PERMISSION_DENIED,
+    }:
         return _Refused(_KEY_REFUSED.format(url=server.url))
     if StatusCode.UNAVAILABLE in codes:
         return StoreUnavailable(_NO_GRPC.format(url=server.url, port=server.grpc_port))
