@@ -66,7 +66,7 @@ class _Forked:
         assert warm.stdout is not None
         self._said = warm.stdout
         self._status: int | None = None
-        self._pid = self._number(IMPORT_SECONDS)
+        self.pid = self._number(IMPORT_SECONDS)
 
     def poll(self) -> int | None:
         if self._status is None and select.select([self._said], [], [], 0)[0]:
@@ -80,7 +80,7 @@ class _Forked:
 
     def send_signal(self, sig: int) -> None:
         if self.poll() is None:
-            os.kill(self._pid, sig)
+            os.kill(self.pid, sig)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)

@@ -20,6 +20,9 @@ STOP_SECONDS = 20.0
 class Child(Protocol):
     """What is needed of a `Popen`."""
 
+    @property
+    def pid(self) -> int: ...
+
     def poll(self) -> int | None: ...
 
     def wait(self, timeout: float | None = None) -> int: ...
