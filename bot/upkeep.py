@@ -19,7 +19,7 @@ from storage.knowledge import KnowledgeStore
 
 log = logging.getLogger(__name__)
 
-TICK_SECONDS = 15.0
+TICK_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Upkeep:
         self._store = store
         self._retention_days = retention_days
         self._chores = [
-            _Chore(30, self.expire_cards),
+            _Chore(TICK_SECONDS, self.expire_cards),
             _Chore(60, ingestor.embed_missing),
             _Chore(600, self._clean),
             _Chore(600, lanes.forget_ended),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -194,6 +195,34 @@ async def test_a_document_that_is_forgotten_while_an_answer_is_written_is_not_ci
     await core.settled("m1")
     (reply,) = platform.replies_to("m1")
     assert all(citation.document != version.document for citation in reply.citations)
+
+
+async def test_no_answer_mixes_versions_that_take_each_others_place(
+    core: Core, platform: MemoryPlatform, library: Library
+) -> None:
+    """Each version names itself in two sections, and both are asked for while the versions change."""
+    asked = "How long is the lease of the depot? How high is the rent of the depot?"
+    versions: dict[int, int] = {}
+
+    async def post(number: int) -> None:
+        lease = f"The lease of the depot is {number + 100} weeks long."
+        rent = f"The rent of the depot is {number + 100} euros high."
+        versions[(await library.add("depot.md", {"Lease": lease, "Rent": rent})).version] = number + 100
+
+    await post(0)
+    names = [f"m{number}" for number in range(24)]
+    for number, name in enumerate(names, start=1):
+        await core.say(asked, name, thread=name)
+        if number % 2 == 0:
+            await post(number)
+    await core.settled(*names)
+    replies = [platform.replies_to(name) for name in names]
+    for (reply,) in replies:
+        cited = {citation.version for citation in reply.citations if citation.name == "depot.md"}
+        named = {int(number) for number in re.findall(r"is (\d{3}) (?:weeks|euros)", reply.text)}
+        assert reply.kind == "error" or named == {versions[each] for each in cited}, reply.text
+        assert len(named) <= 1, reply.text
+    assert sum(reply.kind == "answer" for (reply,) in replies) > len(names) / 2
 
 
 async def test_a_stalled_worker_posts_nothing_once_its_lease_is_taken(core: Core, platform: MemoryPlatform) -> None:

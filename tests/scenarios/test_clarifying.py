@@ -193,6 +193,26 @@ async def test_a_deleted_candidate_is_not_answered_from(ada: Player, team: Chann
     assert "depot_north.txt" not in answer.cited
 
 
+async def test_a_file_that_comes_meanwhile_is_no_option(ada: Player, team: Channel) -> None:
+    await ada.share(team, note("depot_north.txt", "Depot north: the rent is 310 euros."))
+    await ada.share(team, note("depot_south.txt", "Depot south: the rent is 470 euros."))
+    post, card = await ada.asks(team, "What is the rent?")
+    await ada.share(team, note("depot_west.txt", "Depot west: the rent is 550 euros."))
+    assert await ada.replies(post) == [card]
+    answer = await ada.follow_up(post, "both")
+    assert answer.cited == {"depot_north.txt", "depot_south.txt"}
+    assert "310" in answer.text and "470" in answer.text and "550" not in answer.text
+
+
+async def test_a_candidate_that_is_posted_again_is_answered_from_its_new_version(ada: Player, team: Channel) -> None:
+    await ada.share(team, note("depot_north.txt", "Depot north: the rent is 310 euros."))
+    await ada.share(team, note("depot_south.txt", "Depot south: the rent is 470 euros."))
+    _, card = await ada.asks(team, "What is the rent?")
+    await ada.share(team, note("depot_north.txt", "Depot north: the rent is 340 euros."))
+    answer = await ada.clicks(card, option_for(card, "north"))
+    assert "340" in answer.text and "310" not in answer.text
+
+
 def answers(thread: list[Seen]) -> int:
     return sum(seen.by_bot and seen.kind in ("answer", "not_found", "error") for seen in thread)
 
