@@ -119,14 +119,14 @@ async def open_app(settings: Settings, *, port: int | None = None, any_model: bo
             retriever=knowledge.retriever,
             operations=operations,
             living=stores.journal.references,
-            readiness=Readiness(knowledge.facts, knowledge.store, probes),
+            readiness=Readiness(knowledge.facts, knowledge.store, probes, lambda: knowledge.ingestor.restoring),
         )
         web = platforms["web"] = Web(_web_options(settings, directory, port), desk)
         heartbeat = stack.enter_context(Heartbeat(url))
         widths = Widths(settings.turns_at_once, settings.files_at_once)
         core = Core(Claiming(stores, _pace(settings)), conversation)
         lanes = Lanes(stores, core, platforms, heartbeat, widths)
-        upkeep = Upkeep(stores, lanes, knowledge.ingestor, knowledge.store, settings.retention_days)
+        upkeep = Upkeep(stores, lanes, knowledge.ingestor, settings.retention_days, restores=not any_model)
         await _run(stack, platforms, lanes, upkeep)
         token = settings.web_token.get_secret_value() if settings.web_token else None
         directory.announce(Running(os.getpid(), web.url, token))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -117,11 +117,15 @@ def _listing(base: str) -> str:
 
 @dataclass(slots=True)
 class Readiness:
-    """Asks each part whether it works; of endpoints it waits so many seconds for an answer."""
+    """Asks each part whether it works; of endpoints it waits so many seconds for an answer.
+
+    `restoring` says how many documents the store lacks passages of.
+    """
 
     facts: Facts
     store: KnowledgeStore
     probes: Probes
+    restoring: Callable[[], int]
     _written: float = -WRITTEN_SECONDS
 
     async def __call__(self, seconds: float) -> dict[str, str]:
@@ -149,4 +153,6 @@ class Readiness:
             return str(error)
         except TimeoutError:
             return "the knowledge store doesn't answer in time"
+        if restoring := self.restoring():
+            return f"the knowledge store lacks passages of {restoring} documents; they are stored again"
         return OK

@@ -77,6 +77,7 @@ class Progress:
 
 
 Tell = Callable[[Progress], Awaitable[None]]
+Stands = Callable[[Version], Awaitable[bool]]
 
 
 class _Gone(Exception):
@@ -97,6 +98,7 @@ class Ingestor:
         self._embedder = embedder
         self._converter = converter
         self._limits = limits
+        self.restoring = 0  # documents whose passages are missing in the store
 
     async def ingest(self, upload: Upload, progress: Tell) -> Verdict:
         """Take a file in. Doing it again, after any interruption, comes to the same.
@@ -122,6 +124,17 @@ class Ingestor:
                 cleaned += dead
         await self._store.compact()
         await self._documents.mark_cleaned(cleaned)
+
+    async def restore(self) -> None:
+        """Make the store hold what the catalog says, where it doesn't: a crash came between them, or one of them is
+        from an older backup. Can be repeated at any time."""
+        for workspace in await self._documents.workspaces():
+            stored = await self._store.counts(workspace)
+            pending = await self._documents.pending(workspace)
+            current = await self._documents.current(workspace)
+            await self._store.remove(workspace, stored.keys() - {each.key for each in current} - set(pending))
+            missing = [document for document in current if stored.get(document.key, 0) != document.passages]
+            await self._restore(missing)
 
     async def embed_missing(self) -> int:
         """Embed what was stored without vectors, as far as the endpoint answers. Returns how many passages it was."""
@@ -182,7 +195,7 @@ class Ingestor:
         found = await self._passages(document)
         if len(found) > self._limits.passages:
             raise Refused(_TOO_MANY.format(passages=len(found), limit=self._limits.passages))
-        embedded = await self._store_passages(document, found, progress)
+        embedded = await self._store_passages(document, found, self._documents.is_pending, progress)
         swapped = await self._documents.swap(document.key, len(found), embedded)
         if swapped.gone:
             raise _Gone
@@ -207,7 +220,34 @@ class Ingestor:
         sections = await self._documents.sections(document.key)
         return await asyncio.to_thread(passages, document, sections)
 
-    async def _store_passages(self, document: Document, found: Sequence[Passage], progress: Tell) -> bool:
+    async def _restore(self, missing: Sequence[Document]) -> None:
+        if missing:
+            log.warning("the store lacks passages of %s documents: they are stored again", len(missing))
+        try:
+            for done, document in enumerate(missing):
+                self.restoring = len(missing) - done
+                await self._restore_document(document)
+        finally:
+            self.restoring = 0
+
+    async def _restore_document(self, document: Document) -> None:
+        if await self._store.count(document.workspace, document.key) == document.passages:
+            return  # it was taken in only now
+        found = await self._passages(document)
+        try:
+            embedded = await self._store_passages(document, found, self._lives, _say_nothing)
+        except _Gone:
+            await self._remove(document.workspace, document.key)
+        else:
+            await self._documents.mark_stored(document.key, len(found), embedded)
+
+    async def _lives(self, version: Version) -> bool:
+        found = await self._documents.get(version.document, version.version)
+        return found is not None and found.state is DocumentState.CURRENT
+
+    async def _store_passages(
+        self, document: Document, found: Sequence[Passage], stands: Stands, progress: Tell
+    ) -> bool:
         """Store the passages with their vectors; False where some must wait for theirs."""
         if await self._store.count(document.workspace, document.key) > len(found):
             await self._store.remove(document.workspace, [document.key])  # another release cut it otherwise
@@ -219,7 +259,7 @@ class Ingestor:
             vectors, complete = await self._vectors(document.workspace, texts, give_up=not embedded)
             embedded = embedded and complete
             await self._store.add(await asyncio.to_thread(_entries, batch, texts, vectors))
-            if not await self._documents.is_pending(document.key):
+            if not await stands(document.key):
                 raise _Gone
             await progress(Progress("embedding", start + len(batch), len(found)))
         return embedded
@@ -289,6 +329,9 @@ class Ingestor:
         is_late = document.reason == LATE
         replaced = None if is_late else await self._documents.replaced_by(document)
         return _of_swap(upload, Swapped(document, late=is_late, replaced=replaced), document.reason)
+
+
+async def _say_nothing(_: Progress) -> None: ...
 
 
 def _of_swap(upload: Upload, swapped: Swapped, reason: str) -> Verdict:

@@ -179,6 +179,13 @@ class Documents:
             )
         )
 
+    async def current(self, workspace: str) -> list[Document]:
+        return await self._in_audiences(workspace, None, documents.c.state == State.CURRENT)
+
+    async def workspaces(self) -> list[str]:
+        async with self._database.read() as connection:
+            return list(await connection.scalars(select(documents.c.workspace).distinct()))
+
     async def workspaces_with_dead(self) -> list[str]:
         query = select(documents.c.workspace).where(_is_dead()).distinct().order_by(documents.c.workspace)
         async with self._database.read() as connection:
@@ -298,6 +305,11 @@ class Documents:
     async def mark_embedded(self, version: Version, embedded: bool = True) -> None:
         async with self._database.write() as connection:
             await _set(connection, version, embedded=embedded)
+
+    async def mark_stored(self, version: Version, passages: int, embedded: bool) -> None:
+        """The store holds so many passages of this version again."""
+        async with self._database.write() as connection:
+            await _set(connection, version, passages=passages, embedded=embedded)
 
     async def forget_vectors(self) -> None:
         """Every current document is to be embedded anew: the embedding model was changed."""

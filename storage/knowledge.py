@@ -78,6 +78,9 @@ class KnowledgeStore(Protocol):
     async def count(self, workspace: str, version: Version) -> int:
         """How many passages of this version are stored."""
 
+    async def counts(self, workspace: str) -> Mapping[Version, int]:
+        """How many passages are stored of each version of this workspace; a version without any is left out."""
+
     async def forget_vectors(self) -> None:
         """Drop every vector, of every workspace: those of another model, of any dimension, will be added."""
 

@@ -28,7 +28,7 @@ from storage.errors import StoreUnavailable
 from storage.fusion import fuse
 from storage.knowledge import CANDIDATES, Entry, Fusion, Mode, Query, Vector
 from storage.models import Hit, Passage, Version
-from storage.passages import cosine, dimension_changed, key, portions, question_terms, ranked
+from storage.passages import cosine, dimension_changed, key, portions, question_terms, ranked, version_of
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
@@ -167,6 +167,11 @@ class LanceStore:
     async def count(self, workspace: str, version: Version) -> int:
         where = _in("workspace", [workspace]) & _in("key", [key(version)])
         return int((await self._read(self._table.query().where(where).select(["number"]))).num_rows)
+
+    async def counts(self, workspace: str) -> Mapping[Version, int]:
+        rows = await self._read(self._table.query().where(_in("workspace", [workspace])).select(["key"]))
+        counted = rows.group_by("key").aggregate([("key", "count")])
+        return {version_of(row["key"]): row["key_count"] for row in counted.to_pylist()}
 
     async def forget_vectors(self) -> None:
         async with self._one_writer:

@@ -22,6 +22,11 @@ def key(version: Version) -> str:
     return f"{version.document}.{version.version}"
 
 
+def version_of(key: str) -> Version:
+    document, version = key.rsplit(".", 1)
+    return Version(document, int(version))
+
+
 def place(id: str) -> Place:
     """Where the passage of this id stands, for the order among equal scores."""
     document, version, number = id.rsplit(".", 2)

@@ -23,6 +23,7 @@ import numpy as np
 import weaviate
 from grpc import StatusCode
 from grpc.aio import AioRpcError
+from weaviate.classes.aggregate import GroupByAggregate
 from weaviate.classes.config import Configure, DataType, Property, StopwordsPreset, Tokenization, VectorDistances
 from weaviate.classes.data import DataObject
 from weaviate.classes.init import AdditionalConfig, Auth, GrpcConfig, Timeout
@@ -44,7 +45,7 @@ from storage.errors import StoreUnavailable
 from storage.fusion import RRF_K, fuse
 from storage.knowledge import CANDIDATES, Entry, Fusion, Mode, Query, Vector
 from storage.models import Hit, Passage, Version
-from storage.passages import cosine, dimension_changed, key, portions, question_terms, ranked
+from storage.passages import cosine, dimension_changed, key, portions, question_terms, ranked, version_of
 from storage.terms import digest
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ _PROPERTIES = [
 
 _AT_ONCE = 200  # objects in one request
 _MOST_VALUES = 500  # in one filter
+_MOST_VERSIONS = 1_000_000  # of a workspace: the server would stop at 100
 _ATTEMPTS = 6
 _PAUSE = 0.2  # before the second attempt; each further one waits twice as long
 _READ_SECONDS = 10.0
@@ -188,6 +190,16 @@ class WeaviateStore:
             passages = self._collection.with_tenant(_tenant(workspace))
             counted = await passages.aggregate.over_all(filters=_among("key", [key(version)]), total_count=True)
             return counted.total_count or 0
+
+    async def counts(self, workspace: str) -> Mapping[Version, int]:
+        async with self._failures(_WRITE_SECONDS):
+            if not await self._has_tenant(_tenant(workspace)):
+                return {}
+            passages = self._collection.with_tenant(_tenant(workspace))
+            counted = await passages.aggregate.over_all(
+                group_by=GroupByAggregate(prop="key", limit=_MOST_VERSIONS), total_count=True
+            )
+            return {version_of(_bare(str(group.grouped_by.value))): group.total_count or 0 for group in counted.groups}
 
     async def forget_vectors(self) -> None:
         """A tenant keeps the dimension of its first vector for as long as it is there: it is made anew.

@@ -431,12 +431,12 @@ def test_a_bot_that_is_ended_while_it_starts_ends_well(tmp_path: Path, is_far: b
 async def test_readiness_writes_and_not_more_often_than_it_must(tmp_path: Path) -> None:
     async with open_database(sqlite_url(tmp_path / "threadlore.sqlite")) as database:
         store = await LanceStore.open(tmp_path / "passages", "passages")
-        readiness = Readiness(Facts(database), store, Probes([]))
+        readiness = Readiness(Facts(database), store, Probes([]), lambda: 0)
         assert (await readiness(0))["database"] == "ok"
         async with database.write() as connection:
             await connection.exec_driver_sql("DROP TABLE facts")
         assert (await readiness(0))["database"] == "ok", "it was written a moment ago"
-        later = Readiness(Facts(database), store, Probes([]))
+        later = Readiness(Facts(database), store, Probes([]), lambda: 0)
         assert "can't be written" in (await later(0))["database"]
         await store.close()
 

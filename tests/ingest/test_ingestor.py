@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import lancedb
 import pytest
 import pytest_asyncio
 
@@ -16,7 +17,7 @@ from ingest.ingestor import KEYWORDS_ONLY, POST_DELETED, Ingestor, Progress, Upl
 from ingest.limits import FileLimits
 from storage.database import open_database, sqlite_url
 from storage.documents import Documents
-from storage.knowledge import Mode, Query
+from storage.knowledge import Entry, Mode, Query
 from storage.lance import LanceStore
 from storage.models import Scope, Version, channel_audience
 from storage.terms import cut
@@ -288,3 +289,62 @@ async def test_a_long_pdf_is_told_page_by_page_and_cited_by_page(house: House, l
     found = await house.store.search(Query(SCOPE, cut("Isotopie nachgelesen werden"), None, mode=Mode.KEYWORD, limit=3))
     assert any("Definition einer Isotopie" in hit.passage.text for hit in found)
     assert all(hit.passage.page and hit.passage.place.startswith("page ") for hit in found)
+
+
+async def test_what_the_store_lost_is_stored_again(house: House) -> None:
+    whole = await house.take_in(upload_of(house.write(long_text("it rains"), "long.md")))
+    gone = await house.take_in(upload_of(house.write("The notice period is thirty days.", "short.md"), "2"))
+    intact = await house.take_in(upload_of(house.write("The canteen opens at noon.", "canteen.md"), "3"))
+    await house.store.remove("w", [Version(gone.document, 1)])
+    connection = await lancedb.connect_async(house.folder / "knowledge")
+    table = await connection.open_table("passages")
+    await table.delete("number > 70")
+    house.embedder.embedded.clear()
+    await house.ingestor.restore()
+    assert [await house.count(each) for each in (whole, gone, intact)] == [whole.passages, 1, 1]
+    assert await house.search("notice") == ["The notice period is thirty days."]
+    assert len(house.embedder.embedded) == whole.passages - 70 + 1, "what was there is not embedded again"
+    house.embedder.embedded.clear()
+    await house.ingestor.restore()
+    assert house.embedder.embedded == [] and house.ingestor.restoring == 0
+
+
+async def test_what_the_catalog_does_not_know_leaves_the_store(house: House) -> None:
+    path = house.write("The notice period is thirty days.")
+    first = await house.take_in(upload_of(path))
+    house.write("The notice period is sixty days.")
+    second = await house.take_in(upload_of(path, "2"))
+    (hit,) = await house.store.search(Query(SCOPE, cut("notice"), None, mode=Mode.KEYWORD))
+    for stray in (replace(hit.passage, version=first.version), replace(hit.passage, document="unknown")):
+        await house.store.add([Entry(stray, "digest", cut(stray.text), None)])
+    await house.ingestor.restore()
+    assert await house.store.counts("w") == {Version(second.document, second.version): 1}
+
+
+async def test_what_is_being_taken_in_is_left_alone(house: House) -> None:
+    path = house.write(long_text("the tide is high"))
+
+    async def restore(progress: Progress) -> None:
+        if progress.stage == "embedding" and progress.done:
+            await house.ingestor.restore()
+
+    verdict = await house.ingestor.ingest(upload_of(path), restore)
+    assert await house.count(verdict) == verdict.passages
+
+
+async def test_what_is_given_up_leaves_nothing_and_can_be_posted_again(house: House) -> None:
+    path = house.write(long_text("the ice is thin"))
+
+    async def fail(progress: Progress) -> None:
+        if progress.stage == "embedding" and progress.done:
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        await house.ingestor.ingest(upload_of(path, "1"), fail)
+    assert await house.store.counts("w") != {}
+    upload = upload_of(path, "1")
+    await house.ingestor.give_up("w", "c", upload.message, upload.attachment, "again and again")
+    assert await house.store.counts("w") == {} and await house.documents.pending("w") == []
+    (listed,) = await house.documents.listed("w")
+    assert (listed.verdict, listed.reason) == ("refused", "again and again")
+    assert (await house.take_in(upload_of(path, "2"))).verdict == "indexed"

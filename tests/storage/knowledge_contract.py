@@ -154,6 +154,17 @@ class KnowledgeContract:
         assert [hit.passage for hit in found] == [whole]
         assert [hit.passage for hit in await store.search(ask("plain"))] == [bare]
 
+    async def test_the_passages_of_each_version_are_counted(self, store: KnowledgeStore) -> None:
+        assert await store.counts("acme") == {}
+        await store.add([entry(passage(f"rule {number}", number=number)) for number in (1, 2, 3)])
+        await store.add([entry(passage("rule 1", version=2)), entry(passage("rule 1", version=2))])
+        await store.add([entry(passage("lunch", document="canteen.v1")), entry(passage("lunch", workspace="other"))])
+        first, second = Version("handbook", 1), Version("handbook", 2)
+        assert await store.counts("acme") == {first: 3, second: 1, Version("canteen.v1", 1): 1}
+        await store.remove("acme", [first])
+        assert await store.counts("acme") == {second: 1, Version("canteen.v1", 1): 1}
+        assert await store.counts("other") == {first: 1}
+
     async def test_keyword_finds_by_terms_and_the_rarer_term_counts_more(self, store: KnowledgeStore) -> None:
         await store.add(
             [

@@ -263,3 +263,9 @@ async def test_reciprocal_rank_by_setting(store: WeaviateStore, server: Server, 
     shares = {(60 / (60 + a) + 60 / (60 + b)) / 2 for a in range(3) for b in range(3)}
     assert all(any(score == pytest.approx(share) for share in shares) for score in scores)
     assert alone == pytest.approx([1, 61 / 62, 61 / 63])
+
+
+async def test_the_passages_of_many_versions_are_counted(store: WeaviateStore) -> None:
+    named = [f"document-{number}" for number in range(300)]
+    await store.add([entry(passage(name, document=name)) for name in named])
+    assert await store.counts("acme") == {Version(name, 1): 1 for name in named}
