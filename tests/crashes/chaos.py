@@ -7,6 +7,7 @@ what the bot has on its disk is held against what they did.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import Counter, defaultdict
@@ -184,14 +185,15 @@ class Load:
 async def chaos(bot: CrashingBot, kills: int, seed: int, longest: float = 3.0) -> Result:
     """Kill the bot so many times, at most `longest` seconds after it was ready, under a load that goes on."""
     began = time.monotonic()
-    async with client_of(bot.url) as person:
+    async with client_of(bot.url, patience=math.inf) as person:
         await asyncio.to_thread(bot.start)
         load = Load(person, seed)
         await load.stock()
         running = asyncio.create_task(load.run())
         await _kill_over_and_over(bot, kills, random.Random(seed + 1), longest, running)
         load.ending.set()
-        await running
+        async with asyncio.timeout(SETTLE_SECONDS):
+            await running
         await settled(bot.data, SETTLE_SECONDS)
         faults = await _found_by_search(person, load)
         repeated = person.repeated

@@ -15,7 +15,7 @@ import aiohttp
 from tests.scenarios.stage import OUTCOMES
 
 Json = dict[str, Any]
-PATIENCE = 100.0  # seconds
+PATIENCE = 60.0  # seconds that an outcome may take
 PAUSE = 0.05
 
 
@@ -30,8 +30,9 @@ class Post:
 class Client:
     """`repeated` counts the requests that were made again."""
 
-    def __init__(self, http: aiohttp.ClientSession) -> None:
+    def __init__(self, http: aiohttp.ClientSession, patience: float) -> None:
         self._http = http
+        self._patience = patience
         self._keys = itertools.count(1)
         self.repeated = 0
 
@@ -76,7 +77,7 @@ class Client:
 
     async def outcomes(self, post: Post, count: int = 1) -> list[Json]:
         """What the bot said to this message, once it is so much."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(self._patience):
             while True:
                 found = outcomes_of(await self.thread(post), post.message)
                 if len(found) >= count:
@@ -91,7 +92,7 @@ class Client:
         self, method: str, path: str, fields: Json, files: Mapping[str, str] | None = None, also: tuple[int, ...] = ()
     ) -> tuple[int, Json]:
         headers = {"Idempotency-Key": f"key-{id(self)}-{next(self._keys)}"}
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(self._patience):
             while True:
                 body = {"json": fields} if files is None else {"data": _form(fields, files)}
                 with contextlib.suppress(aiohttp.ClientError, TimeoutError):
@@ -105,11 +106,11 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def client_of(url: str) -> AsyncIterator[Client]:
+async def client_of(url: str, patience: float = PATIENCE) -> AsyncIterator[Client]:
     timeout = aiohttp.ClientTimeout(total=10)
     connector = aiohttp.TCPConnector(force_close=True)  # a connection to the bot that died serves no more
     async with aiohttp.ClientSession(url, timeout=timeout, connector=connector) as http:
-        yield Client(http)
+        yield Client(http, patience)
 
 
 def outcomes_of(messages: list[Json], message: str) -> list[Json]:
