@@ -107,7 +107,7 @@ async def open_app(settings: Settings, *, port: int | None = None, any_model: bo
         stack.enter_context(_warming(knowledge.embedder))
         agent = await _open_agent(settings, directory, stores, knowledge, stack)
         platforms: dict[str, Platform] = {}
-        conversation = Conversation(stores, agent, knowledge.ingestor, platforms, _rules(settings))
+        conversation = Conversation(stores, agent, knowledge.ingestor, platforms, _rules(settings, directory))
         operations = BotOperations(stores, conversation, knowledge.ingestor, directory, knowledge.accept_model)
         probes = Probes(endpoints(settings))
         stack.push_async_callback(probes.close)
@@ -250,9 +250,10 @@ async def _open_agent(
     )
 
 
-def _rules(settings: Settings) -> Rules:
+def _rules(settings: Settings, directory: DataDir) -> Rules:
     return Rules(
         clarification_hours=settings.clarification_hours,
+        work=directory.work,
         admins=frozenset(name.strip() for name in settings.admins.split(",") if name.strip()),
     )
 

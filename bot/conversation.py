@@ -29,9 +29,11 @@ CITED_DAYS = 30.0  # how long a thread hears of new versions of what its answers
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """`clarification_hours`: how long a question back waits. `admins` manage every channel."""
+    """`clarification_hours`: how long a question back waits. `work`: the folder where files lie while they are read.
+    `admins` manage every channel."""
 
     clarification_hours: float
+    work: Path
     admins: frozenset[str] = frozenset()
 
 
@@ -308,7 +310,8 @@ class Conversation:
         attachment = Attachment.model_validate(row.payload["attachment"])
         platform = self._platforms[row.platform]
         async with AsyncExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="threadlore-"))
+            self._rules.work.mkdir(exist_ok=True)
+            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self._rules.work))
             path = Path(folder) / "attachment"
             try:
                 await platform.fetch(attachment, path)

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -48,6 +49,11 @@ class DataDir:
     def uploads(self) -> Path:
         return self.path / "uploads"
 
+    @property
+    def work(self) -> Path:
+        """What is needed for a moment only; a crash leaves it to the next start, which empties it."""
+        return self.path / "work"
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Have the directory until the block ends. Raises DataDirInUse, DataDirUnusable, DatabaseDamaged."""
@@ -68,6 +74,7 @@ class DataDir:
                 ) from error
             stack.callback((self.path / "run.json").unlink, missing_ok=True)
             self._check_emptied()
+            shutil.rmtree(self.work, ignore_errors=True)
             yield
 
     def _check_emptied(self) -> None:

@@ -245,13 +245,16 @@ class Lanes:
             await self._stores.transcript.set_files(connection, place_of(row), row.message, files)
 
     async def _deliver(self, row: Row, parts: Sequence[Reply], standing: Mapping[int, str]) -> None:
-        """Post the parts that don't stand in the thread yet, each on record before the next."""
+        """Post the parts that don't stand in the thread yet, each on record before the next.
+
+        With each the lease is checked: who stalled over a post makes no other.
+        """
         for number, part in enumerate(parts):
             message = standing.get(number) or await self._platforms[row.platform].send(turn_of(row), number, part)
             async with self._stores.database.write() as connection:
+                state = "done" if number == len(parts) - 1 else "sending"
+                await self._stores.journal.step(connection, row, state, None)
                 await self._stores.transcript.delivered(connection, row.id, number, message)
-                if number == len(parts) - 1:
-                    await self._stores.journal.step(connection, row, "done", None)
             await self._stores.transcript.announce()
         await self._conversation.ended(row)
 

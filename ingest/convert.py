@@ -7,7 +7,6 @@ import contextlib
 import json
 import socket
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -52,20 +51,13 @@ class Converter:
     def __init__(self, limits: FileLimits, *, eager: bool = True) -> None:
         self._limits = limits
         self._eager = eager
-        self._listener = -1
         self._warm: asyncio.Task[None] | None = None
         self._open = contextlib.AsyncExitStack()
-        self._address = ""
 
     async def __aenter__(self) -> Self:
-        async with contextlib.AsyncExitStack() as opening:
-            folder = Path(opening.enter_context(tempfile.TemporaryDirectory(prefix="convert-")))
-            listener = opening.enter_context(socket.socket(socket.AF_UNIX))
-            self._address = str(folder / "parent")
-            listener.bind(self._address)
-            listener.listen(64)
-            self._listener = listener.fileno()
-            self._open = opening.pop_all()
+        self._asking, self._asked = socket.socketpair()
+        self._open.enter_context(self._asking)
+        self._open.enter_context(self._asked)
         if self._eager:
             self._warm_up()
         return self
@@ -85,7 +77,7 @@ class Converter:
 
     def _warm_up(self) -> None:
         if self._warm is None:
-            self._warm = asyncio.create_task(_keep_warm(self._listener))
+            self._warm = asyncio.create_task(_keep_warm(self._asked.fileno()))
             self._open.push_async_callback(_cancel, self._warm)
 
     async def _convert(self, path: Path, name: str, progress: Progress) -> Converted:
@@ -110,7 +102,7 @@ class Converter:
     async def _child(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, psutil.Process | None]]:
         """A fresh child that waits for its file; it is dead at the block's end."""
         try:
-            reader, writer = await asyncio.open_unix_connection(self._address, limit=frames.LARGEST)
+            reader, writer = await self._connection()
         except OSError as error:
             raise ConverterDown("no child for a file: the warm parent can't be reached") from error
         child: psutil.Process | None = None
@@ -128,6 +120,13 @@ class Converter:
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
+    async def _connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A socket whose other end goes to the warm parent, and with it to a child."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._asking, [frames.FILE], [theirs.fileno()])
+        return await asyncio.open_unix_connection(sock=ours, limit=frames.LARGEST)
+
     async def _watch_memory(self, child: psutil.Process | None) -> None:
         """Ends when it has killed the child."""
         while child is not None:
@@ -139,19 +138,19 @@ class Converter:
         await asyncio.Event().wait()
 
 
-async def _keep_warm(listener: int) -> None:
-    """One parent after another: connections wait in the listener's queue until the next one takes them."""
+async def _keep_warm(asked: int) -> None:
+    """One parent after another: files wait in this socket until the next one takes them."""
     while True:
         parent = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "ingest.warm",
-            str(listener),
+            str(asked),
             cwd=_ROOT,
             env=_ENVIRONMENT,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
-            pass_fds=(listener,),
+            pass_fds=(asked,),
             start_new_session=True,  # a terminal's Ctrl-C is for the bot: files go on until it ends
         )
         try:

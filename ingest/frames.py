@@ -7,6 +7,7 @@ import struct
 HEADER = struct.Struct("!cI")
 LARGEST = 1 << 20
 
+FILE = b"F"  # to the warm parent, with a connection
 STARTED = b"S"  # the child's process id
 DONE = b"D"  # [done, total]
 PART = b"P"  # a part without its text, which follows in pieces

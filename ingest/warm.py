@@ -1,7 +1,8 @@
 """The warm parent: it has imported what the readers need, and forks a child for each file.
 
-Run as `python -m ingest.warm FD`, where FD is a listening Unix socket. It ends when its standard input does, and its
-children end with it. A child reads one file and says what is in it; nothing of it reaches the next.
+Run as `python -m ingest.warm FD`, where FD is a socket from which it takes a connection for each file. It ends when its
+standard input does, and its children end with it. A child reads one file and says what is in it; nothing of it reaches
+the next.
 """
 
 from __future__ import annotations
@@ -34,22 +35,22 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    listener = socket.socket(fileno=int(sys.argv[1]))
+    asked = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system reaps
     while True:
-        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        ready, _, _ = select.select([asked, sys.stdin], [], [])
         if sys.stdin in ready:
             return
-        connection, _ = listener.accept()
-        if os.fork() == 0:
-            _live_as_child(listener, connection)
-        connection.close()
+        _, (connection,), _, _ = socket.recv_fds(asked, 1, 1)
+        with socket.socket(fileno=connection) as file:
+            if os.fork() == 0:
+                _live_as_child(asked, file)
 
 
-def _live_as_child(listener: socket.socket, connection: socket.socket) -> None:
+def _live_as_child(asked: socket.socket, connection: socket.socket) -> None:
     """Never returns. An end without END or REFUSED says that the reader fell over the file."""
     try:
-        listener.close()
+        asked.close()
         _die_with_parent()
         _convert(connection)
         connection.shutdown(socket.SHUT_RDWR)

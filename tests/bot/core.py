@@ -147,7 +147,7 @@ async def open_core(
         converter = await stack.enter_async_context(Converter(FileLimits(), eager=False))
         ingestor = Ingestor(library.documents, library.store, embedder, converter, FileLimits())
         platforms = {"web": platform}
-        conversation = Conversation(stores, asking.agent, ingestor, platforms, Rules(24))
+        conversation = Conversation(stores, asking.agent, ingestor, platforms, Rules(24, folder / "work"))
         heartbeat = stack.enter_context(Heartbeat(sqlite_url(folder / "app.sqlite")))
         core = lanes.Core(Claiming(stores, Pace(4000, pace)), conversation)
         opened = Lanes(stores, core, platforms, heartbeat, Widths(8, 2))

@@ -336,6 +336,16 @@ async def test_a_post_that_fails_leaves_no_upload(page: Served) -> None:
         assert list(page.uploads.iterdir()) == []
 
 
+async def test_a_post_that_fails_after_its_claim_keeps_its_upload(page: Served) -> None:
+    page.core.late_failure = OSError(errno.EIO, "the inside of the disk")
+    key = {"Idempotency-Key": "k1"}
+    assert (await page.call("POST", "/api/messages", data=form(POST, ("a.txt", b"a")), headers=key))[0] == 500
+    assert len(page.core.claimed) == len(list(page.uploads.iterdir())) == 1, "its message waits for it"
+    page.core.late_failure = None
+    assert (await page.call("POST", "/api/messages", data=form(POST, ("a.txt", b"a")), headers=key))[0] == 202
+    assert len(page.core.claimed) == len(list(page.uploads.iterdir())) == 1
+
+
 # Changing
 
 

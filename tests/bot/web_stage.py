@@ -33,7 +33,8 @@ Json = dict[str, Any]
 
 @dataclass
 class Core:
-    """Claims in a real journal and writes down what was said. `refusal` is raised instead, where there is one."""
+    """Claims in a real journal and writes down what was said. `refusal` is raised instead, where there is one,
+    and `late_failure` when the claim is on the disk."""
 
     database: Database
     transcript: Transcript
@@ -42,6 +43,7 @@ class Core:
     clarifications: Clarifications
     claimed: list[Incoming] = field(default_factory=list)
     refusal: Refused | OSError | None = None
+    late_failure: OSError | None = None
     ended: set[str] = field(default_factory=set)
     backups: list[Path] = field(default_factory=list)
 
@@ -69,6 +71,8 @@ class Core:
             if is_new:
                 self.claimed.append(incoming)
                 await self._write_down(connection, incoming)
+        if self.late_failure is not None:
+            raise self.late_failure
         await self.transcript.announce()
         return Claim(row.id, is_new, Incoming.model_validate(row.payload))
 

@@ -54,7 +54,7 @@ async def astray(data: Path) -> list[str]:
 def unclosed(data: Path) -> list[str]:
     """What no open row needs any more and is still there."""
     rests = [f"row {line}" for line in catalog(data, f"SELECT id, kind FROM journal WHERE state IN {ALIVE}")]
-    rests += [f"upload {path.name}" for path in (data / "uploads").iterdir()]
+    rests += [f"file {path}" for folder in ("uploads", "work") for path in (data / folder).glob("*")]
     pending = "SELECT document, version, name FROM documents WHERE state = 'pending'"
     rests += [f"pending {line}" for line in catalog(data, pending)]
     many = "SELECT thread_id, count(*) FROM checkpoints GROUP BY thread_id HAVING count(*) > 1"

@@ -68,7 +68,7 @@ class Posts:
             await self._read_form(request, draft)
             return await self._post(request, _post_body(draft.fields), draft.uploads)
         except Exception:  # but not where the bot ends meanwhile: the claim may be on the disk, the next start knows
-            await self._uploads.drop(draft.uploads)
+            await self._drop_unclaimed(draft.uploads)
             raise
 
     async def edit(self, request: web.Request) -> web.Response:
@@ -152,6 +152,11 @@ class Posts:
         if claim.incoming.digest != incoming.digest:
             raise WebError(409, "This Idempotency-Key was used for another message. Use a new key for each message.")
         return reply({"message": claim.incoming.message, "thread": claim.incoming.where.thread}, status=202)
+
+    async def _drop_unclaimed(self, uploads: Sequence[Upload]) -> None:
+        """What went wrong may have come after the claim: then its files are waited for."""
+        living = await self._desk.living()
+        await self._uploads.drop(upload for upload in uploads if upload.reference not in living)
 
     async def _read_form(self, request: web.Request, draft: Draft) -> None:
         try:
