@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,28 @@ async def assert_taken_in_once(stage: Stage, post: Post, verdict: str) -> None:
     assert [each for each in await stage.person.thread(post) if each["author"] == "bot"] == [report]
     await stage.is_clean()
     assert unclosed(stage.bot.data) == []
+
+
+@pytest.mark.parametrize("left", ["nothing", "what was there before"])
+async def test_passages_that_are_gone_at_the_start_are_stored_again(stage: Stage, tmp_path: Path, left: str) -> None:
+    """A folder that was lost, or that is from an older backup than the catalog."""
+    name, passages, before = f"Lost{len(left)}", stage.bot.data / "passages", tmp_path / "before"
+    old = await stage.person.post("library", files={f"{name}.md": f"Chapter 7 of {name} weighs 77 kilograms."})
+    await stage.person.outcome(old)
+    await asyncio.to_thread(stage.bot.kill)
+    shutil.copytree(passages, before)
+    await stage.starts()
+    new = await stage.person.post("library", files={f"{name}.md": long_text(name, 2)})
+    await stage.person.outcome(new)
+    await asyncio.to_thread(stage.bot.kill)
+    shutil.rmtree(passages)
+    if left != "nothing":
+        shutil.copytree(before, passages)
+    await stage.starts()
+    await stage.is_clean()
+    assert "they are stored again" in stage.bot.log()
+    texts = [hit["text"] for hit in await found(stage, name)]
+    assert any("14 grams" in text for text in texts) and not any("77 kilograms" in text for text in texts)
 
 
 ON_THE_WAY = {
