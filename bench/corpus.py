@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -90,10 +91,7 @@ class Vectors:
     def __init__(self, embedder: Embedder, path: Path) -> None:
         self._embedder = embedder
         self._path = path
-        self._known: dict[str, Vector] = {}
-        if path.exists():
-            with np.load(path) as stored:
-                self._known = dict(zip(stored["digests"].tolist(), stored["vectors"], strict=True))
+        self._known = self._stored()
 
     async def of(self, texts: Sequence[str]) -> list[Vector | None]:
         """None for a text whose script the model doesn't know."""
@@ -112,7 +110,15 @@ class Vectors:
             for passage, text, vector in zip(found, texts, await self.of(texts), strict=True)
         ]
 
+    def _stored(self) -> dict[str, Vector]:
+        if not self._path.exists():
+            return {}
+        with np.load(self._path) as stored:
+            return dict(zip(stored["digests"].tolist(), stored["vectors"], strict=True))
+
     def _save(self) -> None:
-        partial = self._path.with_suffix(".part.npz")
+        """With what others have kept there meanwhile."""
+        self._known = self._stored() | self._known
+        partial = self._path.with_suffix(f".{os.getpid()}.npz")
         np.savez(partial, digests=np.array(list(self._known)), vectors=np.array(list(self._known.values())))
         partial.replace(self._path)

@@ -113,7 +113,7 @@ async def compare(paths: Sequence[Path]) -> list[Read]:
         for path in paths:
             converted, seconds = await convert(converter, path)
             peer = await markitdown(path)
-            if converted is not None and peer is not None:
+            if converted is not None and converted.pages and peer is not None:
                 found.append(Read(path.name, converted.pages, seconds, peer))
             shown = "refused" if converted is None else f"{converted.pages} pages"
             detail(f"{path.name}: {shown}, {seconds:.2f} s; MarkItDown {'-' if peer is None else f'{peer:.2f} s'}")

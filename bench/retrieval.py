@@ -121,8 +121,14 @@ class Spans:
 
     def covered(self, hits: Sequence[Hit], id: str) -> set[int]:
         """The characters of this document that the first passages hold."""
+        return {at for start, end in self._first(hits, id) for at in range(start, end)}
+
+    def holds(self, hits: Sequence[Hit], id: str, character: int) -> bool:
+        return any(start <= character < end for start, end in self._first(hits, id))
+
+    def _first(self, hits: Sequence[Hit], id: str) -> list[tuple[int, int]]:
         places = [self._places[hit.passage.id] for hit in hits[:FIRST]]
-        return {at for document, start, end in places if document == id for at in range(start, end)}
+        return [(start, end) for document, start, end in places if document == id]
 
 
 def _with_answers(folder: Path) -> Judged:
@@ -132,7 +138,7 @@ def _with_answers(folder: Path) -> Judged:
         spans.add(row["_id"], row["text"], row["title"])
 
     def judge(document: str, start: int) -> Judge:
-        return lambda hits: float(start in spans.covered(hits, document))
+        return lambda hits: float(spans.holds(hits, document, start))
 
     asked = [Question(row["text"], judge(row["doc"], row["answer_start"])) for row in rows(folder / "queries.jsonl")]
     return Judged(spans.passages, asked)
