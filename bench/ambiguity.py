@@ -58,7 +58,9 @@ async def play(cases: Sequence[Case], vectors: Vectors, directory: Path) -> list
     outcomes = []
     for number, (case, vector) in enumerate(zip(cases, asked, strict=True)):
         scope = Scope(str(number), frozenset([AUDIENCE]))
-        hits = await store.search(Query(scope, cut(case.question), vector, limit=CANDIDATES, dense_weight=0.5))
+        hits = await store.search(
+            Query(scope, cut(case.question), vector, limit=CANDIDATES, dense_weight=BundledEmbedder.dense_weight)
+        )
         outcomes.append(_outcome(case, hits))
     await store.close()
     return outcomes

@@ -77,9 +77,15 @@ async def ask_all(name: str, some: AnswerSet, vectors: Vectors) -> list[Asked]:
         outcomes = []
         for id, vector in zip(asked, question_vectors, strict=True):
             gold = frozenset(key[document] for document in some.relevant[id] if document in key)
-            query = Query(SCOPE, cut(some.questions[id]), vector, limit=CANDIDATES, dense_weight=0.5)
+            query = Query(
+                SCOPE, cut(some.questions[id]), vector, limit=CANDIDATES, dense_weight=BundledEmbedder.dense_weight
+            )
             there = await store.search(query)
-            away = await store.search(Query(SCOPE, query.terms, vector, limit=CANDIDATES, dead=gold, dense_weight=0.5))
+            away = await store.search(
+                Query(
+                    SCOPE, query.terms, vector, limit=CANDIDATES, dead=gold, dense_weight=BundledEmbedder.dense_weight
+                )
+            )
             outcomes.append(_outcome(some.questions[id], some.answers[id], gold, there, away))
         await store.close()
     return outcomes

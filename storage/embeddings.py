@@ -130,7 +130,7 @@ class BundledEmbedder:
 
     model = "all-MiniLM-L6-v2-onnx-int8"
     dimension = 384
-    dense_weight = 0.5
+    dense_weight = 0.45
     not_found_threshold = 0.5
 
     def __init__(self) -> None:
