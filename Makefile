@@ -3,7 +3,9 @@ PYTHON ?= python3
 UV := .venv/bin/uv
 BIN := .venv/bin
 
-.PHONY: run test check bench clean
+WEAVIATE := github.com/weaviate/weaviate/cmd/weaviate-server@v1.39.2
+
+.PHONY: run test check bench weaviate clean
 
 run: .venv/run.stamp
 	$(BIN)/python -m bot run
@@ -19,6 +21,13 @@ check: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m bench $(ARGS)
+
+# A server to try and to test with: two minutes the first time.
+weaviate: .tools/weaviate-server
+
+.tools/weaviate-server:
+	@command -v go >/dev/null || { echo "Weaviate is built with Go 1.26 or newer: install it from https://go.dev/dl" >&2; exit 1; }
+	GOBIN=$(CURDIR)/.tools go install $(WEAVIATE)
 
 $(UV):
 	$(PYTHON) -m venv .venv

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -9,8 +11,10 @@ from tests.scenarios.papers import CONTRACTS, MEGABYTE, paper
 from tests.scenarios.running import RunningBot
 from tests.scenarios.stage import Channel, Player, Post, Stage
 from tests.scenarios.web_stage import WebStage
+from tests.weaviate_server import WeaviateServer
 
 PLATFORMS = ["web"]
+STORES = ["lance", "weaviate"]
 LARGEST_FILE = 4 * MEGABYTE
 UNPACKED_MEGABYTES = 50
 _tags = itertools.count(1)
@@ -21,32 +25,54 @@ def platform(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def settings(store: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """What a bot is started with."""
+    known = {
+        "FILE_MEGABYTES": str(LARGEST_FILE / MEGABYTE),
+        "FILE_UNPACKED_MEGABYTES": str(UNPACKED_MEGABYTES),
+    }
+    if store == "weaviate":
+        server: WeaviateServer = request.getfixturevalue("weaviate")
+        known |= {"WEAVIATE_URL": server.url, "WEAVIATE_GRPC_PORT": str(server.grpc_port)}
+    return known
+
+
+class Bots:
+    """Bots that run side by side, each with a data directory of its own, started when they are needed first."""
+
+    def __init__(self, make_home: Callable[[], Path], free_port: Callable[[], int]) -> None:
+        self._make_home = make_home
+        self._free_port = free_port
+        self._running: dict[str, RunningBot] = {}
+
+    def called(self, name: str, settings: Mapping[str, str]) -> RunningBot:
+        if name not in self._running:
+            self._running[name] = RunningBot(self._make_home(), self._free_port(), settings)
+            self._running[name].start()
+        return self._running[name]
+
+    def stop(self) -> None:
+        for bot in self._running.values():
+            bot.stop()
+
+
 @pytest.fixture(scope="session")
-def start_bot(
-    platform: str, tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]
-) -> Iterator[Callable[[], RunningBot]]:
-    """A function that starts a bot with a data directory of its own."""
-    started: list[RunningBot] = []
-
-    def start() -> RunningBot:
-        settings = {
-            "FILE_MEGABYTES": str(LARGEST_FILE / MEGABYTE),
-            "FILE_UNPACKED_MEGABYTES": str(UNPACKED_MEGABYTES),
-        }
-        bot = RunningBot(tmp_path_factory.mktemp("bot"), free_port(), settings)
-        started.append(bot)
-        bot.start()
-        return bot
-
-    yield start
-    for bot in started:
-        bot.stop()
+def bots(tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]) -> Iterator[Bots]:
+    bots = Bots(lambda: tmp_path_factory.mktemp("bot"), free_port)
+    yield bots
+    bots.stop()
 
 
-@pytest.fixture(scope="session")
-def bot(start_bot: Callable[[], RunningBot]) -> RunningBot:
-    """One bot for the suite. A module whose documents everyone can read takes one of its own."""
-    return start_bot()
+@pytest.fixture
+def bot(bots: Bots, platform: str, store: str, settings: dict[str, str]) -> RunningBot:
+    """One bot for the suite on each store. A module whose documents everyone can read takes some of its own."""
+    return bots.called(f"{platform} {store}", settings)
 
 
 @pytest.fixture
@@ -91,8 +117,13 @@ class Shelves:
 
 
 @pytest.fixture(scope="session")
-def shelves(bot: RunningBot) -> Shelves:
-    return Shelves()
+def shelves_by_bot() -> dict[RunningBot, Shelves]:
+    return defaultdict(Shelves)
+
+
+@pytest.fixture
+def shelves(bot: RunningBot, shelves_by_bot: dict[RunningBot, Shelves]) -> Shelves:
+    return shelves_by_bot[bot]
 
 
 @pytest.fixture

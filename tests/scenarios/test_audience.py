@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.scenarios.conftest import Bots
 from tests.scenarios.papers import note, paper
 from tests.scenarios.reading import says_nothing_of
 from tests.scenarios.running import RunningBot
@@ -14,9 +15,9 @@ from tests.scenarios.stage import Channel, Player, Stage, TurnedAway
 SECRET = "What is the code name of the purchase?"
 
 
-@pytest.fixture(scope="module")
-def bot(start_bot: Callable[[], RunningBot]) -> RunningBot:
-    return start_bot()
+@pytest.fixture
+def bot(bots: Bots, platform: str, store: str, settings: dict[str, str]) -> RunningBot:
+    return bots.called(f"audience {platform} {store}", settings)
 
 
 @pytest.fixture
