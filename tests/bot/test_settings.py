@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from bot.settings import Settings
 
@@ -51,3 +52,25 @@ def test_several_models_are_tried_in_their_order(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setenv("OPENAI_MODEL", "large, small")
     assert Settings().models == ("large", "small")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "weaviate",
+        "host:8080",
+        "ftp://host",
+        "http://",
+        "http://host:0",
+        "http://host:port",
+        "http://host/v1",
+        "http://a@b",
+    ],
+)
+def test_an_address_of_weaviate_is_a_host_and_nothing_after_it(url: str) -> None:
+    with pytest.raises(ValidationError, match="a host and a port"):
+        Settings(weaviate_url=url)
+
+
+def test_an_address_of_weaviate_may_end_with_a_slash() -> None:
+    assert Settings(weaviate_url="https://host/").weaviate_url == "https://host"
