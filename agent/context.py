@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -77,6 +78,7 @@ class Search:
         self._scope = scope
         self._attached = tuple(attached)
         self._made: dict[tuple[str, frozenset[str]], Retrieved] = {}
+        self._narrowed: dict[tuple[str, frozenset[str]], Narrowed] = {}
         self._visible: list[Document] | None = None
 
     async def visible(self) -> list[Document]:
@@ -91,12 +93,20 @@ class Search:
     async def narrowed(self, question: str, spoken_of: Collection[str] = ()) -> Narrowed:
         """Where to look: in the files that came with the question or that it names in full, and nowhere else; first in
         those that it names otherwise, or, where it names none, in those that the thread speaks of."""
+        key = (question, frozenset(spoken_of))
+        if key not in self._narrowed:
+            self._narrowed[key] = await self._narrow(question, spoken_of)
+        return self._narrowed[key]
+
+    async def _narrow(self, question: str, spoken_of: Collection[str]) -> Narrowed:
         visible = await self.visible()
         attached = [document for document in visible if document.document in self._attached]
-        names = _in_full({document.name for document in visible}, question)
-        whole = [document for document in visible if document.name in names]
+        lowered = question.casefold()
+        possible = [document for document in visible if _beginning(document.name) in lowered]
+        names = _in_full({document.name for document in possible}, question)
+        whole = [document for document in possible if document.name in names]
         only = attached + [document for document in whole if document not in attached]
-        named = only or [document for document in visible if _naming(document.name, question)]
+        named = only or [document for document in possible if _naming(document.name, question)]
         if not named:
             return Narrowed(question, tuple(each.document for each in visible if each.document in spoken_of))
         rest = question
@@ -114,6 +124,13 @@ class Search:
                 question, self._scope, limit=CANDIDATES, documents=list(documents) or None
             )
         return self._made[key]
+
+
+@functools.lru_cache(maxsize=65_536)
+def _beginning(name: str) -> str:
+    """What a question that names this document holds in any case: most names are passed over for want of it."""
+    words = re.findall(r"[^\W_]+", PurePath(name).stem)
+    return (words[0] if words else name).casefold()
 
 
 def _naming(name: str, question: str) -> re.Match[str] | None:

@@ -19,7 +19,7 @@ from bot.platform import FetchFailed, Platform, Turn
 from bot.rows import Stores, asks, new_row, place_of, turn_of
 from ingest.ingestor import Ingestor, Progress, Upload, Verdict
 from storage.channels import Channel
-from storage.clarifications import Card
+from storage.clarifications import Card, Clarification
 from storage.journal import Row
 from storage.models import DocumentState, Scope, Version
 from storage.transcript import Line
@@ -162,11 +162,12 @@ class Conversation:
 
     async def _ask(self, row: Row, incoming: Incoming, attached: tuple[str, ...] = ()) -> Outcome:
         card = await self._stores.clarifications.decided_by(row.id)
-        if card is None and (asker := await self._answered_for(row, incoming)):
+        waiting = await self._waiting(row) if card is None else []
+        if card is None and (asker := _answered_for(row, incoming, waiting)):
             return Outcome(
                 rendering.notice(f"That question is for {asker}, who asked. Ask me another one at any time.")
             )
-        agent_thread = card.agent_thread if card is not None else await self._agent_thread(row)
+        agent_thread = card.agent_thread if card is not None else _thread_beside(row, waiting)
         channel = await self._channel(incoming)
         scope = await self._scope(row)
         request = TurnRequest(
@@ -201,24 +202,9 @@ class Conversation:
         )
         return Outcome(rendering.clarification(outcome, new.id), new, record, agent_thread=agent_thread)
 
-    async def _answered_for(self, row: Row, incoming: Incoming) -> str:
-        """Who was asked which one is meant, where somebody else types a choice; "" where nobody does."""
+    async def _waiting(self, row: Row) -> list[Clarification]:
         async with self._stores.database.read() as connection:
-            waiting = await self._stores.clarifications.open_in(connection, place_of(row))
-        for card in waiting:
-            options = [Option.model_validate(option) for option in card.options]
-            if card.asker == row.user or not options:
-                continue
-            if understand_choice(incoming.text, None, options, card.question).kind == "options":
-                return card.asker
-        return ""
-
-    async def _agent_thread(self, row: Row) -> str:
-        """The thread's own id; while a clarification waits in it, one apart, so that the clarification stays whole."""
-        async with self._stores.database.read() as connection:
-            waiting = await self._stores.clarifications.open_in(connection, place_of(row))
-        thread = _agent_thread(row)
-        return _apart(thread, row) if any(card.turn != row.id for card in waiting) else thread
+            return await self._stores.clarifications.open_in(connection, place_of(row))
 
     async def _delete(self, row: Row, incoming: Incoming) -> Outcome:
         await self._stores.documents.delete_post(row.workspace, row.channel, row.message, incoming.attachment)
@@ -245,7 +231,7 @@ class Conversation:
             case "stop":
                 return Outcome(rendering.notice("Stopped."))
             case "start over":
-                await self._agent.forget(await self._agent_thread(row))
+                await self._agent.forget(_thread_beside(row, await self._waiting(row)))
                 return Outcome(rendering.notice("Done: I start over, and what was said here before is left aside."))
             case "try again":
                 return await self._try_again(row, incoming)
@@ -362,6 +348,23 @@ class ProgressTeller:
         share = f" {progress.done:,} of {progress.total:,}" if progress.total else ""
         what = "reading" if progress.stage == "converting" else "learning"
         await self.teller(Status(text=f"{self.name}: {what}{share}"))
+
+
+def _answered_for(row: Row, incoming: Incoming, waiting: Sequence[Clarification]) -> str:
+    """Who was asked which one is meant, where somebody else types a choice; "" where nobody does."""
+    for card in waiting:
+        options = [Option.model_validate(option) for option in card.options]
+        if card.asker == row.user or not options:
+            continue
+        if understand_choice(incoming.text, None, options, card.question).kind == "options":
+            return card.asker
+    return ""
+
+
+def _thread_beside(row: Row, waiting: Sequence[Clarification]) -> str:
+    """The thread's own id; while a clarification waits in it, one apart, so that the clarification stays whole."""
+    thread = _agent_thread(row)
+    return _apart(thread, row) if any(card.turn != row.id for card in waiting) else thread
 
 
 def _agent_thread(row: Row) -> str:

@@ -66,29 +66,25 @@ class Channels:
 
     async def visible(self, platform: str, workspace: str, user: str) -> list[Channel]:
         """The channels that this person may read, by name."""
-        theirs = select(members.c.channel).where(
-            members.c.platform == platform, members.c.workspace == workspace, members.c.user == user
-        )
-        where = and_(
-            channels.c.platform == platform,
-            channels.c.workspace == workspace,
-            or_(channels.c.visibility == "public", channels.c.channel.in_(theirs)),
-        )
         async with self._database.read() as connection:
-            return await _select(connection, where)
+            return await _select(connection, _seen_by(platform, workspace, user))
 
     async def scope(self, platform: str, workspace: str, channel: str, user: str, thread: str = "") -> Scope:
         """What a reply in this channel may draw on: what everyone who will see it may read."""
         here = await self.ensure(platform, workspace, channel, user)
         allowed = {channel}
         if here.visibility == "direct":
-            allowed.update(each.channel for each in await self.visible(platform, workspace, user))
+            allowed.update(await self._names(_seen_by(platform, workspace, user)))
         elif here.visibility in ("public", "private"):
-            allowed.update(each.channel for each in await self.visible(platform, workspace, user=""))
+            allowed.update(await self._names(_seen_by(platform, workspace, user="")))
         audiences = {channel_audience(each) for each in allowed}
         if thread:
             audiences.add(thread_audience(channel, thread))
         return Scope(workspace, frozenset(audiences))
+
+    async def _names(self, which: ColumnElement[bool]) -> list[str]:
+        async with self._database.read() as connection:
+            return list(await connection.scalars(select(channels.c.channel).where(which)))
 
 
 def _new(platform: str, workspace: str, channel: str, user: str) -> Channel:
@@ -110,6 +106,17 @@ async def _store(connection: AsyncConnection, channel: Channel, is_new: bool) ->
     await connection.execute(delete(members).where(*(members.c[name] == value for name, value in key.items())))
     if channel.members:
         await connection.execute(insert(members), [{**key, "user": user} for user in sorted(channel.members)])
+
+
+def _seen_by(platform: str, workspace: str, user: str) -> ColumnElement[bool]:
+    theirs = select(members.c.channel).where(
+        members.c.platform == platform, members.c.workspace == workspace, members.c.user == user
+    )
+    return and_(
+        channels.c.platform == platform,
+        channels.c.workspace == workspace,
+        or_(channels.c.visibility == "public", channels.c.channel.in_(theirs)),
+    )
 
 
 def _is(platform: str, workspace: str, channel: str) -> ColumnElement[bool]:

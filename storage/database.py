@@ -11,6 +11,7 @@ import contextlib
 import errno
 import sqlite3
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, event, text
@@ -20,6 +21,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
+from storage import sqlite
 from storage.errors import MOVE_AWAY, DatabaseDamaged
 from storage.migrations import upgrade
 
@@ -69,8 +71,9 @@ async def open_database(url: str) -> AsyncIterator[Database]:
     Raises DatabaseDamaged where a file is there that isn't a sound database; it is left as it is.
     """
     is_sqlite = url.startswith("sqlite")
-    reader = create_async_engine(url, poolclass=AsyncAdaptedQueuePool, pool_size=READERS)
-    writer = create_async_engine(url, poolclass=AsyncAdaptedQueuePool, pool_size=1 if is_sqlite else READERS)
+    how = {"async_creator": partial(sqlite.connect, str(make_url(url).database))} if is_sqlite else {}
+    reader = create_async_engine(url, poolclass=AsyncAdaptedQueuePool, pool_size=READERS, **how)
+    writer = create_async_engine(url, poolclass=AsyncAdaptedQueuePool, pool_size=1 if is_sqlite else READERS, **how)
     if is_sqlite:
         tune_sqlite(reader.sync_engine, begin="BEGIN")
         tune_sqlite(writer.sync_engine, begin="BEGIN IMMEDIATE")

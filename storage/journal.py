@@ -7,17 +7,33 @@ row names the number it holds: a worker that stalled past its lease finds it cha
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, and_, create_engine, delete, exists, func, insert, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    and_,
+    bindparam,
+    create_engine,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy import Row as SqlRow
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from storage.database import Database, tune_sqlite
 from storage.errors import LeaseLost
@@ -159,53 +175,17 @@ class Journal:
 
     async def lease(self, kinds: Collection[str]) -> Row | None:
         """Lease the oldest row that may run now: the first of its lane, its files done, or one whose worker is gone."""
-        earlier = journal.alias("earlier")
-        file = journal.alias("file")
-        first = and_(
-            journal.c.state == "open",
-            ~exists().where(
-                earlier.c.lane == journal.c.lane,
-                or_(
-                    earlier.c.state.in_(("running", "sending")),
-                    and_(
-                        earlier.c.state == "open",
-                        tuple_(earlier.c.sent_at, earlier.c.id) < tuple_(journal.c.sent_at, journal.c.id),
-                    ),
-                ),
-            ),
-            ~exists().where(file.c.parent == journal.c.id, file.c.state.in_(ALIVE)),
-        )
-        orphaned = and_(journal.c.state.in_(("running", "sending")), journal.c.leased_until < clock())
-        oldest = (
-            select(journal.c.id)
-            .where(journal.c.kind.in_(kinds), or_(first, orphaned))
-            .order_by(journal.c.sent_at, journal.c.id)
-            .limit(1)
-            .scalar_subquery()
-        )
-        take = (
-            update(journal)
-            .where(journal.c.id == oldest)
-            .values(
-                state=func.replace(journal.c.state, "open", "running"),
-                lease=journal.c.lease + 1,
-                attempts=journal.c.attempts + 1,
-                leased_until=clock() + LEASE_SECONDS,
-            )
-            .returning(journal)
-        )
+        asked = {"kinds": list(kinds), "seconds": LEASE_SECONDS}
         try:
             async with self._database.write() as connection:
-                return _row((await connection.execute(take)).one_or_none())
+                return _row((await connection.execute(_lease_statement(), asked)).one_or_none())
         except IntegrityError:  # another worker took a row of this lane meanwhile
             return None
 
     async def check(self, row: Row) -> None:
         """Raise LeaseLost where this lease is no longer the row's."""
         async with self._database.read() as connection:
-            held = await connection.scalar(
-                select(journal.c.id).where(journal.c.id == row.id, journal.c.lease == row.lease)
-            )
+            held = await connection.scalar(_CHECK, {"row": row.id, "number": row.lease})
         if held is None:
             raise LeaseLost(f"row {row.id} is no longer leased under number {row.lease}")
 
@@ -321,6 +301,49 @@ class Journal:
         """Drop what ended more than `days` ago."""
         async with self._database.write() as connection:
             await connection.execute(delete(journal).where(journal.c.ended_at < clock() - days * 86400))
+
+
+@functools.cache
+def _lease_statement() -> ReturningUpdate[Any]:
+    """Making it takes longer than asking with it."""
+    earlier = journal.alias("earlier")
+    file = journal.alias("file")
+    first = and_(
+        journal.c.state == "open",
+        ~exists().where(
+            earlier.c.lane == journal.c.lane,
+            or_(
+                earlier.c.state.in_(("running", "sending")),
+                and_(
+                    earlier.c.state == "open",
+                    tuple_(earlier.c.sent_at, earlier.c.id) < tuple_(journal.c.sent_at, journal.c.id),
+                ),
+            ),
+        ),
+        ~exists().where(file.c.parent == journal.c.id, file.c.state.in_(ALIVE)),
+    )
+    orphaned = and_(journal.c.state.in_(("running", "sending")), journal.c.leased_until < clock())
+    oldest = (
+        select(journal.c.id)
+        .where(journal.c.kind.in_(bindparam("kinds", expanding=True)), or_(first, orphaned))
+        .order_by(journal.c.sent_at, journal.c.id)
+        .limit(1)
+        .scalar_subquery()
+    )
+    return (
+        update(journal)
+        .where(journal.c.id == oldest)
+        .values(
+            state=func.replace(journal.c.state, "open", "running"),
+            lease=journal.c.lease + 1,
+            attempts=journal.c.attempts + 1,
+            leased_until=clock() + bindparam("seconds", type_=Double),
+        )
+        .returning(journal)
+    )
+
+
+_CHECK = select(journal.c.id).where(journal.c.id == bindparam("row"), journal.c.lease == bindparam("number"))
 
 
 class Heartbeat:

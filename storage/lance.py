@@ -356,12 +356,10 @@ def _vectors(rows: pa.Table) -> dict[int, Vector]:
     """The vectors by their rows' places; rows without one are left out."""
     if _VECTOR not in rows.column_names:
         return {}
-    column = rows[_VECTOR]
-    return {
-        at: np.asarray(value.values.to_numpy(zero_copy_only=False), dtype=np.float32)
-        for at, value in enumerate(column)
-        if value.is_valid
-    }
+    column = rows[_VECTOR].combine_chunks()
+    places = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    vectors = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    return dict(zip(places.tolist(), vectors.reshape(-1, column.type.list_size), strict=True))
 
 
 _OUTSIDE = "The knowledge store in {path} can't be read or written: {why}. Check the folder, its owner and its disk."
