@@ -46,7 +46,8 @@ class CrashingBot(RunningBot):
     def close(self) -> None:
         self.kill()
         if self._warm is not None:
-            self._warm.communicate(timeout=IMPORT_SECONDS)
+            self._warm.kill()
+            self._warm.communicate()
 
     def _launched(self) -> Child:
         if self._warm is None:
