@@ -75,6 +75,7 @@ class Lanes:
         self._heartbeat = heartbeat
         self._widths = widths
         self._running: dict[int, asyncio.Task[None]] = {}
+        self._apart: set[int] = set()  # rows that are run one at a time
         self._wake = {TURNS: asyncio.Event(), FILES: asyncio.Event()}
 
     async def receive(self, incoming: Incoming) -> Claim:
@@ -111,9 +112,11 @@ class Lanes:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Work through the journal until the block ends; what runs then is given back for the next start."""
-        await self._stores.journal.release_all()
+        suspects = await self._stores.journal.release_all()
+        self._apart = set(suspects)
         await self._conversation.forget_ended()
         workers = [
+            asyncio.create_task(self._work_off(suspects), name="suspects"),
             asyncio.create_task(self._work(TURNS, self._widths.turns), name="turns"),
             asyncio.create_task(self._work(FILES, self._widths.files), name="files"),
         ]
@@ -135,18 +138,30 @@ class Lanes:
             wake.clear()
             row = await self._lease(kinds)
             if row is not None:
-                task = asyncio.create_task(self._run(row), name=f"row {row.id}")
-                self._running[row.id] = task
-                task.add_done_callback(self._finisher(row, free))
+                self._begin(row, free)
                 continue
             free.release()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await wake.wait()
 
-    async def _lease(self, kinds: tuple[Kind, ...]) -> Row | None:
+    async def _work_off(self, suspects: Sequence[int]) -> None:
+        """One at a time: at the next crash it is known which of them was running."""
+        for id in suspects:
+            row = await self._lease((*TURNS, *FILES), only=id)
+            if row is not None:
+                await asyncio.wait([self._begin(row, asyncio.Semaphore(0))])
+            self._apart.discard(id)
+
+    def _begin(self, row: Row, free: asyncio.Semaphore) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._run(row), name=f"row {row.id}")
+        self._running[row.id] = task
+        task.add_done_callback(self._finisher(row, free))
+        return task
+
+    async def _lease(self, kinds: tuple[Kind, ...], only: int | None = None) -> Row | None:
         try:
-            return await self._stores.journal.lease(kinds)
+            return await self._stores.journal.lease(kinds, but=self._apart, only=only)
         except SQLAlchemyError:
             log.exception("the journal could not be read; trying again in %s s", POLL_SECONDS)
             return None

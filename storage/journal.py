@@ -41,6 +41,7 @@ from storage.schema import clock, journal
 
 LEASE_SECONDS = 60
 ATTEMPTS = 3  # then a plain error: what kills the process must not kill it for ever
+SUSPECT = 2  # ends of the process that a row was there at, beside others: from then on it runs apart from its like
 LEASES = 12  # of one row, whether or not they counted as attempts
 LONGEST_PAUSE = 30.0  # seconds between two attempts
 ALIVE = ("open", "running", "sending")
@@ -173,12 +174,13 @@ class Journal:
         )
         return [id for (id,) in taken]
 
-    async def lease(self, kinds: Collection[str]) -> Row | None:
+    async def lease(self, kinds: Collection[str], *, but: Collection[int] = (), only: int | None = None) -> Row | None:
         """Lease the oldest row that may run now: the first of its lane, its files done, or one whose worker is gone."""
-        asked = {"kinds": list(kinds), "seconds": LEASE_SECONDS}
+        asked: dict[str, Any] = {"kinds": list(kinds), "seconds": LEASE_SECONDS}
+        asked |= {"but": list(but)} if only is None else {"only": only}
         try:
             async with self._database.write() as connection:
-                return _row((await connection.execute(_lease_statement(), asked)).one_or_none())
+                return _row((await connection.execute(_lease_statement(only is None), asked)).one_or_none())
         except IntegrityError:  # another worker took a row of this lane meanwhile
             return None
 
@@ -225,17 +227,26 @@ class Journal:
                 .values(leased_until=clock() + pause, attempts=journal.c.attempts - (0 if charged else 1))
             )
 
-    async def release_all(self) -> int:
+    async def release_all(self) -> list[int]:
         """At the start of the one process that has this database: whatever is leased lost its worker.
 
-        The one row that was running alone is charged with the end of that process; of several none is.
+        The row that ran alone is charged with the end of that process; of several none is, and those that were there
+        once too often are returned, to be run one at a time. Of these the one that ran at the next end is spent.
         """
         leased = journal.c.state.in_(("running", "sending"))
+        ran = and_(leased, journal.c.leased_until > 0)
+        suspect = journal.c.lease - journal.c.attempts >= SUSPECT
         async with self._database.write() as connection:
-            count = await connection.scalar(select(func.count()).select_from(journal).where(leased)) or 0
-            charged = journal.c.attempts if count == 1 else journal.c.attempts - 1
-            await connection.execute(update(journal).where(leased).values(leased_until=0, attempts=charged))
-        return count
+            found = (await connection.execute(select(journal.c.id, suspect).where(ran))).all()
+            blamed = [id for id, is_suspect in found if is_suspect or len(found) == 1]
+            if len(blamed) == 1:
+                ran = and_(ran, journal.c.id != blamed[0])
+                spent = {"attempts": ATTEMPTS}
+                await connection.execute(update(journal).where(journal.c.id == blamed[0], suspect).values(spent))
+            await connection.execute(update(journal).where(ran).values(attempts=journal.c.attempts - 1))
+            await connection.execute(update(journal).where(leased).values(leased_until=0))
+            order = (journal.c.sent_at, journal.c.id)
+            return list(await connection.scalars(select(journal.c.id).where(leased, suspect).order_by(*order)))
 
     async def files_of(self, row: Row) -> list[Row]:
         """The rows of the files that were posted with this row's message."""
@@ -304,8 +315,10 @@ class Journal:
 
 
 @functools.cache
-def _lease_statement() -> ReturningUpdate[Any]:
+def _lease_statement(any_row: bool) -> ReturningUpdate[Any]:
     """Making it takes longer than asking with it."""
+    of_all, of_one = journal.c.id.not_in(bindparam("but", expanding=True)), journal.c.id == bindparam("only")
+    which = of_all if any_row else of_one
     earlier = journal.alias("earlier")
     file = journal.alias("file")
     first = and_(
@@ -325,7 +338,7 @@ def _lease_statement() -> ReturningUpdate[Any]:
     orphaned = and_(journal.c.state.in_(("running", "sending")), journal.c.leased_until < clock())
     oldest = (
         select(journal.c.id)
-        .where(journal.c.kind.in_(bindparam("kinds", expanding=True)), or_(first, orphaned))
+        .where(journal.c.kind.in_(bindparam("kinds", expanding=True)), which, or_(first, orphaned))
         .order_by(journal.c.sent_at, journal.c.id)
         .limit(1)
         .scalar_subquery()

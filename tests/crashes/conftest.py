@@ -28,6 +28,11 @@ class Stage:
         await asyncio.to_thread(self.bot.wait_for_the_crash)
         await self.starts()
 
+    async def crashes_again(self) -> None:
+        """The bot comes to the step, and is started again to come there once more: maybe before it is ready."""
+        await asyncio.to_thread(self.bot.wait_for_the_crash)
+        await asyncio.to_thread(self.bot.launch)
+
     async def starts(self) -> None:
         await asyncio.to_thread(self.bot.start)
 

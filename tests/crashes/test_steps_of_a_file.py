@@ -133,8 +133,9 @@ async def test_a_file_that_is_posted_again_while_the_first_post_is_deleted_is_th
 async def test_the_third_crash_on_a_file_ends_it_with_its_verdict_and_leaves_nothing(stage: Stage) -> None:
     stage.stop_at(steps.ADD, "after", "POISON", each_time=True)
     post = await stage.person.post("library", files={"POISON.md": long_text("Poison", 1)})
-    for _ in range(3):
-        await stage.recovers()
+    await stage.crashes_again()
+    await stage.crashes_again()
+    await stage.recovers()
     await assert_taken_in_once(stage, post, "refused")
     report = await stage.person.outcome(post)
     assert FILE_NOT_READ in report["files"][0]["reason"]

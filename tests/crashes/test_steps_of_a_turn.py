@@ -252,11 +252,33 @@ async def test_a_question_that_is_deleted_while_it_is_answered_gets_no_answer(
 async def test_the_third_crash_on_a_message_ends_it_with_a_plain_error(modelled: Stage, model: FakeOpenAI) -> None:
     modelled.stop_at(steps.TURN, "before", "POISON", each_time=True)
     post = await modelled.person.post("poisoned", "What does POISON do?")
-    for _ in range(3):
-        await modelled.recovers()
+    await modelled.crashes_again()
+    await modelled.crashes_again()
+    await modelled.recovers()
     said = await assert_said_once(modelled, post, SOMETHING_WRONG)
     assert said["kind"] == "error" and model.requests == []
     model.enqueue(READ, STATED)
     after = await modelled.person.post("poisoned", QUESTION, thread=post.thread)
     assert "three months" in (await modelled.person.outcome(after))["text"], "the thread goes on"
+    modelled.bot.stop_nowhere()
+
+
+async def test_the_third_crash_on_a_message_ends_it_alone_and_not_what_ran_beside_it(
+    modelled: Stage, model: FakeOpenAI
+) -> None:
+    model.by_model["gpt-4.1-mini"] = Hang()
+    beside = [await modelled.person.post("beside", QUESTION) for _ in range(2)]
+    while len(model.requests) < len(beside):
+        await asyncio.sleep(0.02)
+    modelled.stop_at(steps.TURN, "before", "VENOM", each_time=True)
+    post = await modelled.person.post("venomous", "What does VENOM do?")
+    await modelled.crashes_again()
+    await asyncio.to_thread(modelled.bot.wait_for_the_crash)
+    model.by_model.clear()
+    model.enqueue(READ, STATED, READ, STATED)
+    await asyncio.to_thread(modelled.bot.launch)
+    await modelled.recovers()
+    await assert_said_once(modelled, post, SOMETHING_WRONG)
+    for each in beside:
+        await assert_said_once(modelled, each, "three months")
     modelled.bot.stop_nowhere()

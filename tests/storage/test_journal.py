@@ -243,6 +243,36 @@ async def test_of_several_rows_that_a_crash_interrupted_none_is_charged(database
         await journal.release_all()
 
 
+async def test_rows_that_two_crashes_interrupted_are_suspects_and_the_one_of_the_third_is_spent(
+    database: Database, journal: Journal
+) -> None:
+    for name in ("a", "b"):
+        await claim(database, journal, message(name, thread=name))
+    first, second = await lease(journal), await lease(journal)
+    assert await journal.release_all() == []
+    assert await journal.release_all() == [], "an end without anything that ran counts for nothing"
+    await lease(journal), await lease(journal)
+    assert await journal.release_all() == [first.id, second.id]
+    assert await journal.lease(TURNS, but=[first.id, second.id]) is None
+    assert (await journal.lease(TURNS, only=second.id)) is not None
+    await claim(database, journal, message("c", thread="c"))
+    bystander = await journal.lease(TURNS, but=[first.id])
+    assert bystander is not None and bystander.message == "c"
+    assert await journal.release_all() == [first.id]
+    spent = await journal.lease(TURNS, only=second.id)
+    assert spent is not None and spent.is_spent
+    for other in (first.id, bystander.id):
+        row = await journal.lease(TURNS, only=other)
+        assert row is not None and row.attempts == 1
+
+
+async def test_a_row_that_was_given_back_unharmed_is_not_given_back_twice(database: Database, journal: Journal) -> None:
+    await claim(database, journal, message("a"))
+    await journal.release(await lease(journal))
+    await journal.release_all()
+    assert (await lease(journal)).attempts == 1
+
+
 async def test_a_row_that_is_leased_again_and_again_is_spent_in_the_end(database: Database, journal: Journal) -> None:
     await claim(database, journal, message("a"))
     for number in range(1, LEASES + 2):
