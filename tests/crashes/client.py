@@ -28,7 +28,7 @@ class Post:
 
 
 class Client:
-    """`repeated` counts the requests that were made again."""
+    """`repeated` counts the requests whose answer was lost: they were made again until one came."""
 
     def __init__(self, http: aiohttp.ClientSession, patience: float) -> None:
         self._http = http
@@ -92,6 +92,7 @@ class Client:
         self, method: str, path: str, fields: Json, files: Mapping[str, str] | None = None, also: tuple[int, ...] = ()
     ) -> tuple[int, Json]:
         headers = {"Idempotency-Key": f"key-{id(self)}-{next(self._keys)}"}
+        is_first = True
         async with asyncio.timeout(self._patience):
             while True:
                 body = {"json": fields} if files is None else {"data": _form(fields, files)}
@@ -101,7 +102,8 @@ class Client:
                         if response.status in (202, *also):
                             return response.status, answer
                         assert response.status == 503, f"{method} {path} → {response.status} {answer}"
-                self.repeated += 1
+                self.repeated += is_first
+                is_first = False
                 await asyncio.sleep(PAUSE)
 
 

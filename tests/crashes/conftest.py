@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest_asyncio
 
 from tests.crashes.client import Client, client_of
 from tests.crashes.crashing import CrashingBot
-from tests.crashes.remains import SECONDS, astray, settled
+from tests.crashes.remains import SECONDS, astray, settled, unclosed
 from tests.crashes.steps import Stop
 from tests.fake_openai import FakeOpenAI, fake_openai
 
@@ -38,6 +39,13 @@ class Stage:
 
     async def settles(self) -> None:
         await settled(self.bot.data)
+
+    async def is_tidy(self) -> None:
+        """Nothing is left of what has ended, a moment after it did."""
+        deadline = time.monotonic() + SECONDS
+        while (left := unclosed(self.bot.data)) and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        assert left == []
 
     async def is_clean(self, seconds: float = SECONDS) -> None:
         """The store holds what the catalog says, and no more, as soon as it was cleaned."""

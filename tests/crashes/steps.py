@@ -10,6 +10,7 @@ LEASE = "storage.journal:Journal.lease"
 CHECKPOINT = "storage.checkpoints:_FencedSaver.aput"
 WRITES = "storage.checkpoints:_FencedSaver.aput_writes"
 PRUNE = "storage.checkpoints:SqliteCheckpoints.prune"
+FORGET = "storage.checkpoints:SqliteCheckpoints.forget"
 TURN = "agent.agent:Agent.run"
 BEGIN_TO_SEND = "bot.lanes:Lanes._begin_to_send"
 SEND = "bot.adapters.web.platform:Web.send"
@@ -29,6 +30,7 @@ STEPS = (
     CHECKPOINT,
     WRITES,
     PRUNE,
+    FORGET,
     TURN,
     BEGIN_TO_SEND,
     SEND,

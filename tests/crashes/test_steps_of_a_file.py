@@ -12,7 +12,7 @@ from bot.lanes import FILE_NOT_READ
 from tests.crashes import steps
 from tests.crashes.client import Json, Post
 from tests.crashes.conftest import Stage
-from tests.crashes.remains import catalog, unclosed
+from tests.crashes.remains import catalog
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,7 +38,7 @@ async def assert_taken_in_once(stage: Stage, post: Post, verdict: str) -> None:
     assert [file["verdict"] for file in report["files"]] == [verdict]
     assert [each for each in await stage.person.thread(post) if each["author"] == "bot"] == [report]
     await stage.is_clean()
-    assert unclosed(stage.bot.data) == []
+    await stage.is_tidy()
 
 
 @pytest.mark.parametrize("left", ["nothing", "what was there before"])
@@ -114,7 +114,7 @@ async def test_a_post_that_is_deleted_while_its_file_is_taken_in_leaves_nothing(
     assert not any(name in hit["name"] for hit in await found(stage, name))
     assert [each["author"] for each in await stage.person.thread(post)] == ["user"]
     await stage.is_clean()
-    assert unclosed(stage.bot.data) == []
+    await stage.is_tidy()
 
 
 async def test_a_file_that_is_posted_again_while_the_first_post_is_deleted_is_there_once(stage: Stage) -> None:

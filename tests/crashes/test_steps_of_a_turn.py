@@ -11,7 +11,6 @@ from bot.lanes import ANSWERED_ANEW, SOMETHING_WRONG
 from tests.crashes import steps
 from tests.crashes.client import Json, Post, outcomes_of
 from tests.crashes.conftest import Stage
-from tests.crashes.remains import unclosed
 from tests.fake_openai import FakeOpenAI, Hang
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -58,7 +57,7 @@ async def assert_said_once(stage: Stage, post: Post, words: str) -> Json:
     ], "nothing else is said"
     (said,) = outcomes_of(thread, post.message)
     assert words in said["text"], said
-    assert unclosed(stage.bot.data) == []
+    await stage.is_tidy()
     return said
 
 
@@ -67,9 +66,9 @@ ON_THE_WAY = {
     "leased": (steps.LEASE, "after"),
     "before the first checkpoint": (steps.CHECKPOINT, "before"),
     "before the first work is stored": (steps.WRITES, "before"),
-    "graph ended, not pruned": (steps.PRUNE, "before"),
     "graph ended, not delivered": (steps.TURN, "after"),
     "not yet sending": (steps.BEGIN_TO_SEND, "before"),
+    "sending, not forgotten by the agent": (steps.FORGET, "before"),
     "sending, nothing posted": (steps.BEGIN_TO_SEND, "after"),
     "posted, not recorded": (steps.SEND, "after"),
     "recorded, files not dropped": (steps.ENDED, "before"),
@@ -116,6 +115,7 @@ async def test_the_call_that_was_running_is_made_again_and_no_other(modelled: St
 AT_A_CLARIFICATION = {
     "asked back, interrupt not stored": (steps.WRITES, "before", "__interrupt__"),
     "in the clarify node": (steps.WRITES, "after", "__interrupt__"),
+    "asked back, not pruned": (steps.PRUNE, "before"),
     "asked back, not delivered": (steps.TURN, "after"),
     "asked back, sending": (steps.BEGIN_TO_SEND, "after"),
 }
@@ -209,7 +209,7 @@ async def test_an_edited_question_has_one_answer_that_counts(modelled: Stage, mo
     said = [each["text"] for each in await modelled.person.outcomes(post)]
     assert said == [ANSWERED_ANEW, said[1]] and "6.50" in said[1]
     assert (len(model.requests), model.left) == (4, 0)
-    assert unclosed(modelled.bot.data) == []
+    await modelled.is_tidy()
 
 
 @pytest.mark.parametrize("step", ["leased", "graph ended, not delivered"])
@@ -245,7 +245,7 @@ async def test_a_question_that_is_deleted_while_it_is_answered_gets_no_answer(
     await modelled.settles()
     (left,) = await modelled.person.thread(post)
     assert left["deleted"] and left["text"] == ""
-    assert unclosed(modelled.bot.data) == []
+    await modelled.is_tidy()
     assert len(model.requests) == 2
 
 
