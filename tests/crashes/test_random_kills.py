@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.crashes.chaos import chaos
 from tests.crashes.crashing import CrashingBot
 
@@ -12,11 +14,12 @@ KILLS = 10
 SEED = 20
 
 
+@pytest.mark.timeout(300)
 async def test_nothing_is_lost_and_nothing_is_done_twice(tmp_path: Path, free_port: Callable[[], int]) -> None:
     bot = CrashingBot(tmp_path, free_port(), {})
     try:
         result = await chaos(bot, KILLS, SEED)
     finally:
         bot.close()
-    assert result.faults == []
+    assert result.faults == [] and result.given_up == 0
     assert result.messages > KILLS and result.repeated > 0
