@@ -6,7 +6,6 @@ import asyncio
 import errno
 import io
 import json
-import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -24,32 +23,11 @@ from bot.adapters.web.names import file_name
 from bot.adapters.web.shapes import whole_text
 from bot.messages import Attachment, Kind
 from bot.platform import FetchFailed, Refused, Turn, Why
-from storage.database import open_database, sqlite_url
 from storage.documents import FilePost, identity
 from storage.models import Anchor, Section, channel_audience
 from storage.schema import sections
 from storage.transcript import Part
 from tests.bot.web_stage import Served, next_named, serving
-
-
-@pytest.fixture(scope="session")
-def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with its schema and nothing in it: making one takes longer than most tests."""
-    path = tmp_path_factory.mktemp("blank") / "threadlore.sqlite"
-
-    async def make() -> None:
-        async with open_database(sqlite_url(path)):
-            pass
-
-    asyncio.run(make())
-    return path
-
-
-@pytest.fixture
-async def page(tmp_path: Path, blank: Path) -> AsyncIterator[Served]:
-    shutil.copy(blank, tmp_path)
-    async with serving(tmp_path) as served:
-        yield served
 
 
 def form(fields: dict[str, str], *files: tuple[str, bytes]) -> FormData:

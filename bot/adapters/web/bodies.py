@@ -15,6 +15,8 @@ from storage.knowledge import Mode
 
 LARGEST_BODY = 1024 * 1024
 LONGEST_KEY = 200
+LONGEST_ADDRESS = 8000
+LONGEST_HEADER = 8000
 JSON = "application/json"
 
 
@@ -93,6 +95,13 @@ _USERS = TypeAdapter(User)
 _IDS = TypeAdapter(Id)
 B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")
+
+
+def check_head(request: web.Request) -> None:
+    if len(request.raw_path) > LONGEST_ADDRESS:
+        raise WebError(414, "That address is too long. Send what is long in the body of a POST.")
+    if any(len(value) > LONGEST_HEADER for value in request.headers.values()):
+        raise WebError(431, "A header is too long. Leave out the headers that aren't needed, or delete the cookies.")
 
 
 async def read(request: web.Request, kind: type[B]) -> B:

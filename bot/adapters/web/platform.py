@@ -28,6 +28,7 @@ from bot.platform import Claim, OnMessage, Turn
 PAGE = Path(__file__).parents[1] / "page"
 CHARACTERS = 100_000  # a message of the page has no bound of its own
 ENDING_SECONDS = 3.0  # that open requests have when the page ends
+MOST_LINE = 65_536  # of a head that is read at all; a shorter one that is too long is refused in our own words
 _FILE = re.compile(r"[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9]+)+")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -58,7 +59,12 @@ class Web:
         self._uploads.open(await self._desk.living())
         await self._events.open()
         self._runner = web.AppRunner(
-            self._application(), handle_signals=False, access_log=None, shutdown_timeout=ENDING_SECONDS
+            self._application(),
+            handle_signals=False,
+            access_log=None,
+            shutdown_timeout=ENDING_SECONDS,
+            max_line_size=MOST_LINE,
+            max_field_size=MOST_LINE,
         )
         await self._runner.setup()
         self._site = web.TCPSite(self._runner, self._options.host, self._options.port)
@@ -125,6 +131,7 @@ class Web:
     async def _boundary(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             self._guard.check(request)
+            bodies.check_head(request)
             response = await handler(request)
         except ConnectionError:
             response = error_reply(400, BROKEN_OFF)  # nobody is there to read it
