@@ -38,6 +38,7 @@ _FAILURES = (
     KeyError,
     IndexError,
     AttributeError,
+    RecursionError,
 )
 
 Decision = TypeVar("Decision", bound=BaseModel)

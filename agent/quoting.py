@@ -511,10 +511,19 @@ def support(statement: str, hits: Sequence[Hit]) -> Hit | None:
     said = names(statement) | _first_name(statement, hits)
     best: tuple[float, Hit] | None = None
     for hit in hits:
-        share = len(wanted & terms_of(_with_place(hit))) / len(wanted) if wanted else 0.0
+        share = _shared(wanted, hit)
         if share >= _SUPPORT and (best is None or share > best[0]) and _agrees(statement, wanted, said, hit):
             best = (share, hit)
     return best[1] if best else None
+
+
+def _shared(wanted: frozenset[str], hit: Hit) -> float:
+    """How much of what is stated the passage says. To name its document or heading bears nothing out."""
+    said = terms_of(hit.passage.text)
+    place = terms_of("\n".join((hit.passage.name, *hit.passage.headings))) - said
+    if stated := wanted - place:
+        return len(stated & said) / len(stated)
+    return 1.0 if wanted else 0.0
 
 
 def _with_place(hit: Hit) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,7 @@ class Status:
 
     status: int
     message: str = "no"
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ def _usage(body: dict[str, Any]) -> dict[str, int]:
 
 def _error(reply: Status) -> web.Response:
     error = {"message": reply.message, "type": "error", "param": None, "code": None}
-    return web.json_response({"error": error}, status=reply.status)
+    return web.json_response({"error": error}, status=reply.status, headers=reply.headers)
 
 
 @contextlib.asynccontextmanager

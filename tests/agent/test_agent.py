@@ -15,7 +15,7 @@ from agent.outcomes import Answer, Citation, Status, Step, Token
 from storage.models import Version
 from tests.agent.library import Asking, Library, asked, chosen, open_agent
 from tests.fake_cohere import FakeCohere, fake_cohere
-from tests.fake_openai import Call, Cut, Endless, FakeOpenAI, Hang, Raw, Text
+from tests.fake_openai import Endless, FakeOpenAI, Hang, Text
 from tests.fake_openai import Status as Error
 
 NOTICE = "The notice period for employees is three months to the end of a quarter. It must be given in writing."
@@ -562,22 +562,6 @@ async def test_chat_to_a_model_but_a_question_is_looked_up(
 ) -> None:
     openai.enqueue({"kind": "chat", "questions": []}, "The notice period for employees is three months [1].")
     assert "three months" in (await modelled.answer(QUESTION)).text
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [Error(401), Error(404), Error(500), Hang(), Cut("The"), Raw(b""), Raw(b"<html>"), Text(""), Call("Other", {})],
-    ids=repr,
-)
-async def test_models_that_fail_in_any_way_end_in_quotations(
-    modelled: Asking, openai: FakeOpenAI, handbook: None, broken: Text
-) -> None:
-    openai.by_model = {"first": broken, "second": broken}
-    answer = await modelled.answer(QUESTION)
-    assert answer.kind == "answer" and "> The notice period for employees" in answer.text
-    assert "the model could not be used: these are quotations" in answer.usage.degraded
-    assert answer.usage.model is None
-    assert modelled.heard.text == answer.text
 
 
 async def test_an_endless_model_is_stopped(modelled: Asking, openai: FakeOpenAI, handbook: None) -> None:
