@@ -35,6 +35,7 @@ from storage.documents import Documents
 from storage.embeddings import (
     BundledEmbedder,
     Embedder,
+    Recognised,
     check_fingerprint,
     collection_name,
     fingerprint,
@@ -42,7 +43,7 @@ from storage.embeddings import (
 from storage.errors import EmbeddingChanged, EmbeddingUnavailable
 from storage.facts import Facts
 from storage.journal import Heartbeat, Journal
-from storage.knowledge import Fusion, KnowledgeStore
+from storage.knowledge import Fusion, KnowledgeStore, Vector
 from storage.retrieval import Retriever
 from storage.transcript import Transcript
 
@@ -68,10 +69,7 @@ class Knowledge:
 
     async def accept_model(self) -> None:
         """Remember that the stored vectors are this model's, and drop those of any other."""
-        mark = (await fingerprint(self.embedder)).tolist()
-        collection = collection_name(self.embedder.model)
-        await self.facts.put(EMBEDDING, {"collection": collection, "fingerprint": mark})
-        await self.store.drop_others()
+        await self._accept(await fingerprint(self.embedder))
 
     async def check_model(self) -> None:
         """Raises EmbeddingChanged where the stored vectors come from another model."""
@@ -85,7 +83,27 @@ class Knowledge:
                 "Set EMBEDDING_MODEL back, or run `python -m bot reembed` to embed every passage anew."
             )
         if not isinstance(self.embedder, BundledEmbedder):  # whose files are held to their checksums
-            check_fingerprint(np.array(known["fingerprint"], dtype=np.float32), await fingerprint(self.embedder))
+            await self.recognise(await fingerprint(self.embedder))
+
+    async def hold_to_model(self) -> None:
+        """Raises EmbeddingChanged. Where the model is down, keyword search goes on, and it is asked when it answers."""
+        with contextlib.suppress(EmbeddingUnavailable):
+            await self.check_model()
+        if isinstance(self.embedder, Recognised):
+            self.embedder.recognised_by(self.recognise)
+
+    async def recognise(self, mark: Vector) -> None:
+        """Raises EmbeddingChanged where this is the fingerprint of another model than the stored vectors'."""
+        known = await self.facts.get(EMBEDDING)
+        if known is None:
+            await self._accept(mark)
+        else:
+            check_fingerprint(np.array(known["fingerprint"], dtype=np.float32), mark)
+
+    async def _accept(self, mark: Vector) -> None:
+        collection = collection_name(self.embedder.model)
+        await self.facts.put(EMBEDDING, {"collection": collection, "fingerprint": mark.tolist()})
+        await self.store.drop_others()
 
 
 @contextlib.asynccontextmanager
@@ -102,8 +120,7 @@ async def open_app(settings: Settings, *, port: int | None = None, any_model: bo
         stores = _stores(database)
         knowledge = await _open_knowledge(settings, directory, stores, stack)
         if not any_model:
-            with contextlib.suppress(EmbeddingUnavailable):  # keyword search goes on; asked again at the next start
-                await knowledge.check_model()
+            await knowledge.hold_to_model()
         stack.enter_context(_warming(knowledge.embedder))
         agent = await _open_agent(settings, directory, stores, knowledge, stack)
         platforms: dict[str, Platform] = {}

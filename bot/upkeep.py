@@ -17,6 +17,9 @@ from storage.errors import StorageError
 
 log = logging.getLogger(__name__)
 
+CARDS_SECONDS = 5.0
+EMBED_SECONDS = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class _Chore:
@@ -34,8 +37,8 @@ class Upkeep:
         self._lanes = lanes
         self._retention_days = retention_days
         self._chores = [
-            _Chore(5, self.expire_cards),
-            _Chore(60, ingestor.embed_missing),
+            _Chore(CARDS_SECONDS, self.expire_cards),
+            _Chore(EMBED_SECONDS, ingestor.embed_missing),
             _Chore(600, ingestor.clean),
             _Chore(600, lanes.forget_ended),
             _Chore(86400, self._prune),

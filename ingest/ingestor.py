@@ -142,8 +142,8 @@ class Ingestor:
         for document in await self._documents.unembedded():
             try:
                 embedded += await self._embed_document(document)
-            except EmbeddingUnavailable:
-                log.info("the embedding endpoint is still down: passages wait for their vectors")
+            except EmbeddingUnavailable as down:
+                log.info("passages wait for their vectors: %s", down)
                 break
         return embedded
 
@@ -277,8 +277,8 @@ class Ingestor:
             return vectors, False
         try:
             vectors.update(zip(missing, await self._embedder.embed(list(missing.values())), strict=True))
-        except EmbeddingUnavailable:
-            log.warning("the embedding endpoint is down: passages are stored without vectors for now")
+        except EmbeddingUnavailable as down:
+            log.warning("passages are stored without vectors for now: %s", down)
             return vectors, False
         return vectors, True
 

@@ -13,10 +13,10 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import onnxruntime
@@ -28,6 +28,10 @@ from storage.terms import TERMS_VERSION
 
 FINGERPRINT = "The quick brown fox: clause 7.2, in force since 3 March 2021, gives 30 days' notice."
 SAME_MODEL = 0.999  # cosine of the fingerprint to itself, computed on another machine
+
+
+Recognise = Callable[[Vector], Awaitable[None]]
+"""Is given the fingerprint's vector. Raises EmbeddingChanged where it is another model's."""
 
 
 class Embedder(Protocol):
@@ -48,6 +52,14 @@ class Embedder(Protocol):
         """False where the text is in a script that this model never learnt."""
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Recognised(Protocol):
+    """An embedder that is elsewhere."""
+
+    def recognised_by(self, recognise: Recognise) -> None:
+        """Whenever it was down, ask this before its next vectors: it may come back as another model."""
 
 
 def collection_name(model: str) -> str:

@@ -12,9 +12,14 @@ import numpy as np
 import openai
 from openai.types import CreateEmbeddingResponse
 
-from storage.embeddings import printable, unit
-from storage.errors import EmbeddingUnavailable
+from storage.embeddings import FINGERPRINT, Recognise, printable, unit
+from storage.errors import EmbeddingChanged, EmbeddingUnavailable
 from storage.knowledge import Vector
+
+ANOTHER_MODEL = (
+    "another model answers at the embedding endpoint than the one that the stored vectors come from: keyword search "
+    "only. Set EMBEDDING_MODEL back, or end the bot and run `python -m bot reembed`."
+)
 
 _BATCH = 64
 _TOO_LARGE = (400, 413, 422)
@@ -43,22 +48,40 @@ class EndpointEmbedder:
         self._patience = patience
         self._question_patience = question_patience
         self._client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, timeout=patience)
+        self._was_down = False
+        self._recognise: Recognise | None = None
+
+    def recognised_by(self, recognise: Recognise) -> None:
+        self._recognise = recognise
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         vectors: list[Vector] = []
         for start in range(0, len(texts), _BATCH):
-            deadline = time.monotonic() + self._patience
-            vectors += await self._embed(list(texts[start : start + _BATCH]), deadline)
+            vectors += await self._recognised(list(texts[start : start + _BATCH]), self._patience)
         return vectors
 
     async def embed_question(self, text: str) -> Vector:
-        return (await self._embed([text], time.monotonic() + self._question_patience))[0]
+        return (await self._recognised([text], self._question_patience))[0]
 
     def knows(self, text: str) -> bool:
         return True
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _recognised(self, texts: list[str], patience: float) -> list[Vector]:
+        deadline = time.monotonic() + patience
+        try:
+            if self._was_down and self._recognise is not None:
+                await self._recognise((await self._embed([FINGERPRINT], deadline))[0])
+            vectors = await self._embed(texts, deadline)
+        except EmbeddingChanged as error:
+            raise EmbeddingUnavailable(ANOTHER_MODEL) from error
+        except EmbeddingUnavailable:
+            self._was_down = True
+            raise
+        self._was_down = False
+        return vectors
 
     async def _embed(self, texts: list[str], deadline: float, shortenings: int = _SHORTENINGS) -> list[Vector]:
         try:

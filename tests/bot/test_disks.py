@@ -9,13 +9,13 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from tests.bot.disk import Disk, mounted
 from tests.bot.shell import Shell
+from tests.bot.whole import Page
 from tests.fake_openai import FakeOpenAI, Text, fake_openai
 from tests.scenarios.running import RunningBot
 
@@ -188,31 +188,6 @@ def test_a_bot_that_cannot_start_for_want_of_room_says_so(tmp_path: Path, disk: 
 async def openai() -> AsyncIterator[FakeOpenAI]:
     async with fake_openai() as fake:
         yield fake
-
-
-class Page:
-    """What a person does on the page."""
-
-    def __init__(self, http: httpx.AsyncClient) -> None:
-        self._http = http
-
-    async def posts(self, text: str = "", file: str = "") -> httpx.Response:
-        fields = {"channel": "general", "text": text}
-        if not file:
-            return await self._http.post("/api/messages", json=fields)
-        return await self._http.post("/api/messages", data=fields, files={"files": ("rules.md", file)})
-
-    async def outcome(self, posted: httpx.Response, seconds: float = 90) -> dict[str, Any]:
-        message = posted.json()["message"]
-        async with asyncio.timeout(seconds):
-            while True:
-                turn = (await self._http.get(f"/api/messages/{message}/turn?wait=5", timeout=20)).json()
-                if turn.get("state") in ("done", "failed"):
-                    return dict(turn)
-
-    async def replies(self, posted: httpx.Response) -> list[dict[str, Any]]:
-        thread = (await self._http.get(f"/api/threads/{posted.json()['thread']}")).json()
-        return [each for each in thread["messages"] if each["author"] == "bot"]
 
 
 @contextlib.asynccontextmanager
