@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import shutil
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -228,3 +229,25 @@ async def test_a_disk_that_fills_while_the_bot_runs_loses_nothing(
         assert sorted(path.name for path in (data / "uploads").iterdir()) == []
     with contextlib.closing(sqlite3.connect(data / "threadlore.sqlite")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+# Two at once
+
+
+async def test_of_two_bots_that_start_at_once_on_one_directory_one_runs(shell: Shell) -> None:
+    environment = {**shell.settings, "PORT": "0"}
+    command = [sys.executable, "-m", "bot", "run"]
+    pipe = asyncio.subprocess.PIPE
+    children = [await asyncio.create_subprocess_exec(*command, env=environment, stderr=pipe) for _ in range(2)]
+    ended = [asyncio.create_task(child.communicate()) for child in children]
+    await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
+    (loser,) = [number for number in (0, 1) if ended[number].done()]
+    assert children[loser].returncode == 1
+    _, told = ended[loser].result()
+    assert "Another bot has" in told.decode()
+    assert len(told.splitlines()) == 1
+    await asyncio.to_thread(assert_all_is_there, shell)
+    children[1 - loser].terminate()
+    _, log = await ended[1 - loser]
+    assert children[1 - loser].returncode == 0
+    assert b"Traceback" not in log

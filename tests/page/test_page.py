@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.page.desk import Desk, Visit, private_channel
 from tests.scenarios.papers import CONTRACTS, changed, note, paper, pdf
 from tests.scenarios.running import RunningBot
+from tests.scenarios.stage import File
 
 QUESTION = "How many days of annual leave do employees have?"
 UNCLEAR = "What's the notice period?"
@@ -627,3 +628,23 @@ CONTRAST = """([ink, ground]) => {
   const [one, other] = [light(ink), light(ground)].sort((a, b) => b - a);
   return (one + 0.05) / (other + 0.05);
 }"""
+
+
+HOSTILE = "<img src=x onerror=window.owned=1><script>window.owned=1</script>"
+
+
+def test_markup_in_names_and_texts_is_shown_and_never_run(ada: Visit) -> None:
+    """In a file's name, its heading, its text, a question and a citation."""
+    text = f"# {HOSTILE}\n\nThe door code is 4711, says {HOSTILE} [it](javascript:window.owned=1).\n"
+    ada.page.on("dialog", lambda dialog: dialog.dismiss())
+    name = "<b>door<b> \"onmouseover='window.owned=1'.md"
+    expect(ada.shares(File(name, text.encode()))).to_contain_text("<b>door<b>")
+    answer = ada.goes_on(f"What is the door code? {HOSTILE}")
+    expect(answer).to_contain_text("4711")
+    expect(ada.thread.locator(".message.person").last).to_contain_text("<script>")
+    answer.locator(".text").get_by_role("button", name="Source 1").first.click()
+    expect(ada.panel).to_contain_text("4711")
+    ada.page.keyboard.press("Escape")
+    expect(ada.opens_documents()).to_contain_text("<b>door<b>")
+    assert ada.page.evaluate("window.owned") is None
+    assert ada.page.locator("img[src=x], b, a[href^=javascript]").count() == 0
