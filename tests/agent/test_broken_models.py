@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.cohere import CohereReranker
 from agent.limits import TurnLimits
 from agent.models import Models
 from agent.outcomes import Answer
-from agent.rerank import CohereReranker
 from tests.agent.library import Asking, Library, asked, chosen, open_agent
 from tests.fake_cohere import HANG, fake_cohere
 from tests.fake_openai import Behaviour, Call, Cut, Endless, FakeOpenAI, Hang, Raw, Status, Text

@@ -198,8 +198,7 @@ async def test_no_more_files_are_read_at_once_than_may(tmp_path: Path) -> None:
 
 @reaches("clarification_hours")
 async def test_a_clarification_waits_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "TICK_SECONDS", 0.1)
-    monkeypatch.setattr(upkeep, "CARDS_SECONDS", 0.0)
+    monkeypatch.setattr(upkeep, "CARDS_SECONDS", 0.1)
     async with opened(tmp_path, clarification_hours=1 / 3600) as page:
         for name, months in (("alpha", "two"), ("beta", "four"), ("gamma", "six")):
             text = f"This is the contract with {name}.\n\nThe notice period is {months} months to the month's end."

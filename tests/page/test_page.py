@@ -630,16 +630,16 @@ CONTRAST = """([ink, ground]) => {
 }"""
 
 
-HOSTILE = "<img src=x onerror=window.owned=1><script>window.owned=1</script>"
+MARKUP = "<img src=x onerror=window.owned=1><script>window.owned=1</script>"
 
 
 def test_markup_in_names_and_texts_is_shown_and_never_run(ada: Visit) -> None:
     """In a file's name, its heading, its text, a question and a citation."""
-    text = f"# {HOSTILE}\n\nThe door code is 4711, says {HOSTILE} [it](javascript:window.owned=1).\n"
+    text = f"# {MARKUP}\n\nThe door code is 4711, says {MARKUP} [it](javascript:window.owned=1).\n"
     ada.page.on("dialog", lambda dialog: dialog.dismiss())
     name = "<b>door<b> \"onmouseover='window.owned=1'.md"
     expect(ada.shares(File(name, text.encode()))).to_contain_text("<b>door<b>")
-    answer = ada.goes_on(f"What is the door code? {HOSTILE}")
+    answer = ada.goes_on(f"What is the door code? {MARKUP}")
     expect(answer).to_contain_text("4711")
     expect(ada.thread.locator(".message.person").last).to_contain_text("<script>")
     answer.locator(".text").get_by_role("button", name="Source 1").first.click()
