@@ -24,7 +24,7 @@ QUESTION = "How many days of annual leave do employees have?"
 READ = {"kind": "questions", "questions": [QUESTION]}
 ANSWER = "Employees have 28 days of annual leave [1]."
 QUOTED = "> Employees have 28 days"
-NO_BOUNDS = {"port", "dense_weight", "not_found_threshold"}
+NO_BOUNDS = {"port", "weaviate_grpc_port", "dense_weight", "not_found_threshold"}
 
 Test = TypeVar("Test", bound=Callable[..., object])
 reached: set[str] = set()
