@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 
+from bot.__main__ import OURS
 from tests.weaviate_server import WeaviateServer
 
 REAL = Path(__file__).parents[2] / "shared" / "data"
@@ -25,6 +27,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"skipped: {report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True)
+def log_levels() -> None:
+    """The command line sets them for its process: a test begins as if none had run in it."""
+    for name in OURS:
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

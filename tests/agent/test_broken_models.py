@@ -123,10 +123,11 @@ async def test_models_that_say_nothing_sound_end_in_quotations(
     writing = await impatient.answer(asked(QUESTION, "2"))
     await assert_grounded(impatient, writing)
     assert writing.usage.degraded
-    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+    ours = [each for each in caplog.records if each.name.startswith("agent")]
+    assert ours and not [each for each in ours if each.levelno >= logging.ERROR]
 
 
-@pytest.mark.parametrize("broken", [BROKEN[kind] for kind in ("401", "503", "not JSON", "no body")], ids=repr)
+@pytest.mark.parametrize("broken", [BROKEN[kind] for kind in ("401", "500", "not JSON", "no body")], ids=repr)
 async def test_first_then_second_then_quotations(modelled: Asking, openai: FakeOpenAI, broken: Behaviour) -> None:
     answers = []
     for turn, down in enumerate([(), ("first",), ("first", "second")]):

@@ -16,14 +16,14 @@ from tests.crashes.remains import catalog
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PASSAGES = 100  # more than are added at once
+PASSAGES = 70  # more than are added at once
 
 
 def long_text(name: str, version: int) -> str:
     """Paragraphs that are a passage each."""
     return "\n\n".join(
         f"# {name} {number}\n\nIn version {version} chapter {number} of {name} weighs {number * version} grams."
-        + f" The {name} of {number} is not to be taken lightly, whatever anybody says about it." * 8
+        + f" The {name} of {number} is not to be taken lightly, whatever anybody says about it." * 2
         for number in range(PASSAGES)
     )
 

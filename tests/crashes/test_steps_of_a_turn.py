@@ -166,8 +166,10 @@ AFTER_A_CHOICE = {
 }
 
 
-@pytest.mark.parametrize("by", ["click", "words"])
-@pytest.mark.parametrize("step", AFTER_A_CHOICE)
+@pytest.mark.parametrize(
+    ("step", "by"),
+    [*((step, "click") for step in AFTER_A_CHOICE), ("leased, not resumed", "words"), ("sending", "words")],
+)
 async def test_a_choice_is_kept_and_answered_once(modelled: Stage, model: FakeOpenAI, step: str, by: str) -> None:
     channel = f"{by}{list(AFTER_A_CHOICE).index(step)}"
     model.enqueue(READ_UNCLEAR)

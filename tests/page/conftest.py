@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.page.desk import Desk, private_channel
 from tests.scenarios.running import RunningBot
@@ -19,6 +19,7 @@ FLAGS = [
     "--disable-sync",
 ]
 SETTINGS = {"QUESTIONS_PER_MINUTE": "1000"}
+SEEN_SECONDS = 20  # until the page shows what it should
 _numbers = itertools.count(1)
 
 
@@ -27,6 +28,7 @@ def browser() -> Iterator[Browser]:
     """For this package alone: its event loop would be in the way of asynchronous tests."""
     if not CHROMIUM.exists():
         pytest.skip("no Chromium on this machine: apt-get install chromium")
+    expect.set_options(timeout=SEEN_SECONDS * 1000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

@@ -22,15 +22,6 @@ class Asked:
 
 
 REAL = {
-    "pdf42_geotopo_de_117p.pdf": [
-        Asked("Auf welcher Seite kann die Definition einer Isotopie nachgelesen werden?", "Seite 20", 105, "page 105"),
-        Asked(
-            "Wann ist eine Teilmenge nach dem Satz von Heine-Borel kompakt?",
-            "beschränkt und abgeschlossen",
-            21,
-            "page 21",
-        ),
-    ],
     "pdf51_redp_2col_sampled.pdf": [
         Asked(
             "How many characters must the values of VERIFY_GROUP_FOR_USER be in length?",

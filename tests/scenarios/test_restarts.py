@@ -78,7 +78,8 @@ async def test_what_was_in_flight_is_finished_once(
 
     assert "six weeks" in (await ada.wait_for_reply(click)).text
     for question in questions:
-        assert (await ada.wait_for_reply(question)).kind == "answer"
+        reply = await ada.wait_for_reply(question)
+        assert reply.kind == "answer", (question, reply)
     report = await ben.wait_for_reply(files, seconds=SECONDS_FOR_FILES)
     assert [(file.name, file.verdict) for file in report.files] == [("log.txt", "indexed"), ("rope.txt", "indexed")]
     assert "77 fathoms" in (await ben.ask(team, "How long is the rope?")).text

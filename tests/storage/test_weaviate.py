@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import AsyncIterator
 
@@ -175,6 +176,7 @@ async def test_passages_that_the_server_fails_to_store_are_sent_again(
 ) -> None:
     await store.add([entry(passage("the first"), vector(1))])
     server_side = Objections(client, f"Threadlore_{owner}_{NAME}")
+    caplog.set_level(logging.INFO, "storage.weaviate")
     await server_side.set("READONLY")
     adding = asyncio.create_task(store.add([entry(passage(f"notice {n}", number=n), vector(1)) for n in range(2, 9)]))
     while "failed to store 7 of 7" not in caplog.text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -48,6 +49,7 @@ async def refusal(server: Server) -> str:
 
 
 async def test_a_server_that_comes_up_late_is_waited_for(own: WeaviateServer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "storage.weaviate")
     opening = asyncio.create_task(WeaviateStore.open(place(own), "passages"))
     while "can't be reached" not in caplog.text:
         assert not opening.done()
