@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ class Posts:
         self._uploads = uploads
         self._on_message: OnMessage | None = None
         self._latest = 0.0
+        self._one_claim = asyncio.Lock()
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -146,7 +148,8 @@ class Posts:
     async def _claim(self, incoming: Incoming, uploads: Sequence[Upload] = ()) -> web.Response:
         if self._on_message is None:
             raise WebError(503, "The bot is ending or starting. Send it again in a moment.")
-        claim: Claim = await self._on_message(incoming)
+        async with self._one_claim:  # or a message could be answered before one that is older and not claimed yet
+            claim: Claim = await self._on_message(incoming.model_copy(update={"sent_at": self._now()}))
         if not claim.new:
             await self._uploads.drop(uploads)
         if claim.incoming.digest != incoming.digest:
