@@ -25,6 +25,7 @@ Progress = Callable[[int, int], Awaitable[None]]
 
 START_SECONDS = 60  # a parent that imports everything on a busy machine
 REST_SECONDS = 0.2  # between two parents, where one dies
+WARM_AFTER_SECONDS = 2.0  # or with the first file: the start of the bot doesn't share its processor with it
 LOOK_SECONDS = 0.05  # between two looks at a child's memory
 _ROOT = Path(__file__).resolve().parents[1]
 _ENVIRONMENT = {"PYTHONUTF8": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # and no key of ours
@@ -59,7 +60,8 @@ class Converter:
         self._open.enter_context(self._asking)
         self._open.enter_context(self._asked)
         if self._eager:
-            self._warm_up()
+            waiting = asyncio.get_running_loop().call_later(WARM_AFTER_SECONDS, self._warm_up)
+            self._open.callback(waiting.cancel)
         return self
 
     async def __aexit__(self, *_: object) -> None:

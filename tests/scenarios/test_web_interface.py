@@ -22,6 +22,12 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
+def store() -> str:
+    """Nothing here is of the knowledge."""
+    return "lance"
+
+
+@pytest.fixture
 async def http(platform: str, bot: RunningBot, stage: Stage) -> AsyncIterator[aiohttp.ClientSession]:
     if platform != "web":
         pytest.skip("the HTTP interface is the web platform's")
