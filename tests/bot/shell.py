@@ -17,6 +17,7 @@ from bot.__main__ import main
 from tests.scenarios.running import PROJECT
 
 SETTINGS = {"QUESTIONS_PER_MINUTE": "1000"}
+SECONDS = 300  # of a command on a busy machine: a hundred files are one
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Shell:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=SECONDS,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
