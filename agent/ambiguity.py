@@ -53,21 +53,22 @@ def ambiguous(question: str, hits: Sequence[Hit], limit: int = 5) -> tuple[Optio
     """The documents to choose from where several hold the fact and the question doesn't tell them apart, else ()."""
     hits = hits[:_CONSIDERED]
     weights = rough_weights(question, [indexed_text(hit.passage) for hit in hits])
-    fitting = _fitting(weights, hits)
+    known = {document: _known(document, hits) for document in {hit.passage.document for hit in hits}}
+    fitting = _fitting(weights, known)
     if len(fitting) < 2:
         return ()
     considered = [hit for hit in hits if hit.passage.document in fitting]
-    rivals = _rivals(question, _facts(question, weights, considered))
+    rivals = _rivals(question, _facts(question, weights, considered, known))
     if len(rivals) < 2 or not _differ(rivals):
         return ()
     return _options(rivals[:limit])
 
 
-def _fitting(weights: Mapping[str, float], hits: Sequence[Hit]) -> frozenset[str]:
+def _fitting(weights: Mapping[str, float], known: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The documents that hold as much of what is asked as any: the others the question doesn't mean."""
-    known = {hit.passage.document: coverage(weights, _known(hit.passage.document, hits)) for hit in hits}
-    most = max(known.values(), default=0.0)
-    return frozenset(document for document, share in known.items() if share >= most - _SLIGHTLY)
+    shares = {document: coverage(weights, terms) for document, terms in known.items()}
+    most = max(shares.values(), default=0.0)
+    return frozenset(document for document, share in shares.items() if share >= most - _SLIGHTLY)
 
 
 def _known(document: str, hits: Sequence[Hit]) -> frozenset[str]:
@@ -96,19 +97,21 @@ def _kind_names(*words: str) -> frozenset[str]:
     return frozenset(max(cut(word), key=len) for each in words for word in each.split())
 
 
-def _facts(question: str, weights: Mapping[str, float], hits: Sequence[Hit]) -> list[_Fact]:
+def _facts(
+    question: str, weights: Mapping[str, float], hits: Sequence[Hit], known: Mapping[str, frozenset[str]]
+) -> list[_Fact]:
     """The best sentence of each document, the best document first."""
     shape = asked_shape(question)
     best: dict[str, _Fact] = {}
-    kinds = {document: _kind(_known(document, hits)) for document in {hit.passage.document for hit in hits}}
+    kinds = {document: _kind(terms) for document, terms in known.items()}
     for line in scored_lines(question, hits):
         if not holds(shape, line.text, question):
             continue
         context = terms_of(line.text) | line.before | terms_of(" ".join(line.hit.passage.headings))
         context |= kinds[line.hit.passage.document]
         fact = _Fact(line, coverage(weights, context), context)
-        known = best.get(line.hit.passage.document)
-        if known is None or (fact.share, line.score) > (known.share, known.line.score):
+        before = best.get(line.hit.passage.document)
+        if before is None or (fact.share, line.score) > (before.share, before.line.score):
             best[line.hit.passage.document] = fact
     return sorted(best.values(), key=lambda fact: -fact.share)
 

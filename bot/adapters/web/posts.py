@@ -26,6 +26,7 @@ from storage.transcript import Line
 
 MOST_FILES = 100
 LARGEST_FIELD = 256 * 1024
+NOT_CLAIMED = 0.0  # the time of a message is that of its claim
 BOT_NAMES = frozenset({"threadlore", "bot"})
 _MENTION = re.compile(r"(?<![\w@.])@([\w\-]+)")
 
@@ -79,12 +80,12 @@ class Posts:
         line = await self._own(who, bodies.path_id(request, "message"))
         if is_blank(body.text) and not line.files:
             raise WebError(400, "There is nothing left in this message: write something, or delete it.")
-        return await self._claim(_change(Kind.EDIT, line, who, self._now(), body.text))
+        return await self._claim(_change(Kind.EDIT, line, who, body.text))
 
     async def delete(self, request: web.Request) -> web.Response:
         who = bodies.caller(request, await bodies.read(request, DeleteBody))
         line = await self._own(who, bodies.path_id(request, "message"))
-        return await self._claim(_change(Kind.DELETE, line, who, self._now()))
+        return await self._claim(_change(Kind.DELETE, line, who))
 
     async def choose(self, request: web.Request) -> web.Response:
         body = await bodies.read(request, ChoiceBody)
@@ -100,7 +101,7 @@ class Posts:
                 text=_choice(card, body),
                 option=body.option,
                 clarification=card.id,
-                sent_at=self._now(),
+                sent_at=NOT_CLAIMED,
                 direct=card.channel.startswith(DIRECT),
                 mentions_bot=True,
                 link=link(card.channel, card.thread, message),
@@ -134,7 +135,7 @@ class Posts:
                 user=who.user,
                 text=body.text,
                 attachments=tuple(Attachment(name=u.name, size=u.size, reference=u.reference) for u in uploads),
-                sent_at=self._now(),
+                sent_at=NOT_CLAIMED,
                 direct=body.channel.startswith(DIRECT),
                 mentions_bot=bool(mentioned & BOT_NAMES),
                 mentions_others=body.text.lstrip().startswith("@") and bool(mentioned - BOT_NAMES),
@@ -217,7 +218,7 @@ class Posts:
         return self._latest
 
 
-def _change(kind: Kind, line: Line, who: Caller, now: float, text: str = "") -> Incoming:
+def _change(kind: Kind, line: Line, who: Caller, text: str = "") -> Incoming:
     return Incoming(
         kind=kind,
         where=_where(who, line.channel, line.thread),
@@ -225,7 +226,7 @@ def _change(kind: Kind, line: Line, who: Caller, now: float, text: str = "") -> 
         revision=new_id(),
         user=who.user,
         text=text,
-        sent_at=now,
+        sent_at=NOT_CLAIMED,
         direct=line.channel.startswith(DIRECT),
         mentions_bot=True,
         link=link(line.channel, line.thread, line.message),
