@@ -76,20 +76,37 @@ class Lanes:
         self._widths = widths
         self._running: dict[int, asyncio.Task[None]] = {}
         self._apart: set[int] = set()  # rows that are run one at a time
+        self._tidying: set[asyncio.Task[None]] = set()
         self._wake = {TURNS: asyncio.Event(), FILES: asyncio.Event()}
 
     async def receive(self, incoming: Incoming) -> Claim:
         """Claim a message: what adapters are handed as `on_message`."""
         received = await self._claiming.receive(incoming)
-        for withdrawn in received.withdrawn:
-            if task := self._running.get(withdrawn):
-                task.cancel()
+        if received.withdrawn:
+            self._break_off(received.withdrawn)
         self._wake_all()
         try:
             await self._show_what_follows(received)
         except SQLAlchemyError:
             log.exception("row %s is claimed; what follows from it was not shown", received.row.id)
         return received.claim
+
+    def _break_off(self, withdrawn: Sequence[int]) -> None:
+        running = [task for id in withdrawn if (task := self._running.get(id)) is not None]
+        for task in running:
+            task.cancel()
+        tidying = asyncio.create_task(self._tidy_after(running), name="tidying")
+        self._tidying.add(tidying)
+        tidying.add_done_callback(self._tidying.discard)
+
+    async def _tidy_after(self, running: Sequence[asyncio.Task[None]]) -> None:
+        """What withdrawn turns left is forgotten, once they write no more."""
+        if running:
+            await asyncio.wait(running)
+        try:
+            await self._conversation.forget_ended()
+        except SQLAlchemyError:
+            log.exception("what withdrawn turns left is forgotten later")
 
     async def _show_what_follows(self, received: Received) -> None:
         for card in received.cards:
@@ -124,7 +141,7 @@ class Lanes:
             yield
         finally:
             await _cancelled(workers)
-            await _cancelled(list(self._running.values()))
+            await _cancelled([*self._running.values(), *self._tidying])
 
     def _wake_all(self) -> None:
         for event in self._wake.values():

@@ -19,6 +19,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from storage.errors import MOVE_AWAY, DatabaseDamaged
+from storage.sqlite import outliving
 
 Fence = Callable[[], Awaitable[None]]
 
@@ -117,7 +118,7 @@ class _FencedSaver(AsyncSqliteSaver):
 @contextlib.asynccontextmanager
 async def open_checkpoints(path: Path) -> AsyncIterator[Checkpoints]:
     """Raises DatabaseDamaged where a file is there that isn't a sound database; it is left as it is."""
-    async with aiosqlite.connect(path, timeout=BUSY_SECONDS) as connection:
+    async with outliving(aiosqlite.connect(path, timeout=BUSY_SECONDS)) as connection:
         # None: only the plain types that LangGraph lists as safe are read back
         saver = _FencedSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
         await _prepare(saver, path)

@@ -215,7 +215,7 @@ class LanceStore:
         with self._named_failures():
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
-                    await action()
+                    await _unbroken(action(), to_its_end=True)
                 except (RuntimeError, OSError) as error:
                     if attempt == _ATTEMPTS or "conflict" not in str(error).lower():
                         raise
@@ -272,14 +272,14 @@ class LanceStore:
         with self._named_failures():
             for _ in range(_ATTEMPTS - 1):
                 with contextlib.suppress(RuntimeError, OSError):
-                    return await query.to_arrow()
-            return await query.to_arrow()
+                    return await _unbroken(query.to_arrow())
+            return await _unbroken(query.to_arrow())
 
     async def _read_dimension(self) -> int:
         """0 while no vector was stored."""
         if not self._dimension:
             with self._named_failures():
-                schema = await self._table.schema()
+                schema = await _unbroken(self._table.schema())
             self._dimension = schema.field(_VECTOR).type.list_size if _VECTOR in schema.names else 0
         return self._dimension
 
@@ -314,6 +314,22 @@ class LanceStore:
             for at, row in enumerate(rows.select([*_PASSAGE_FIELDS, "id"]).to_pylist())
         }
         return [found[id] for id in best if id in found]
+
+
+async def _unbroken(work: Awaitable[Result], *, to_its_end: bool = False) -> Result:
+    """The result of this work, which goes on where its caller is cancelled; `to_its_end`: the caller waits for that.
+
+    A query that is broken off while it loads an index leaves a lock behind, and every later one waits for it for ever
+    (lancedb 0.40).
+    """
+    doing = asyncio.ensure_future(work)
+    doing.add_done_callback(lambda done: done.cancelled() or done.exception())  # heard, though nobody waits any more
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        if to_its_end:
+            await asyncio.wait([doing])
+        raise
 
 
 # filters

@@ -6,24 +6,41 @@ A turn makes some hundred statements, and each hand-over costs more than most of
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiosqlite
+from aiosqlite.core import _connection_worker_thread
 
 _BEGINNINGS = ("BEGIN", "BEGIN IMMEDIATE")
 
 Rows = list[Any]
+Opened = TypeVar("Opened", bound=aiosqlite.Connection)
 
 
 async def connect(path: str) -> Connection:
     """For `create_async_engine(async_creator=…)`."""
     connection = Connection(partial(sqlite3.connect, path, check_same_thread=False), iter_chunk_size=64)
-    connection._thread.daemon = True
-    await connection
+    await outliving(connection)
     return connection
+
+
+def outliving(connection: Opened) -> Opened:
+    """A connection that is not open yet, whose thread minds no event loop that is closed before a statement is made:
+    nobody waits for it any more."""
+    connection._thread = threading.Thread(target=_work, args=(connection._tx,), daemon=True)
+    return connection
+
+
+def _work(statements: Any) -> None:
+    while True:
+        try:
+            return _connection_worker_thread(statements)
+        except RuntimeError:  # "Event loop is closed"
+            continue
 
 
 class Connection(aiosqlite.Connection):

@@ -30,7 +30,7 @@ from tests.agent.library import CHANNEL, WORKSPACE, Library, open_agent
 
 @dataclass
 class MemoryPlatform:
-    """Keeps what it is sent. `hold` stops each turn at its first word; `failing` sends fail."""
+    """Keeps what it is sent. `hold` stops each turn at its first word, or one with `hold_at`; `failing` sends fail."""
 
     name: str = "web"
     characters: int = 100_000
@@ -39,6 +39,7 @@ class MemoryPlatform:
     standing: dict[int, list[Posted]] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     hold: asyncio.Event | None = None
+    hold_at: str = ""
     held: asyncio.Event = field(default_factory=asyncio.Event)
     failing: int = 0
     failing_after_posting: int = 0
@@ -50,7 +51,7 @@ class MemoryPlatform:
     async def close(self) -> None: ...
 
     async def tell(self, turn: Turn, event: Event) -> None:
-        if self.hold is not None and event != Status(text=lanes.WAITING):
+        if self.hold is not None and event != Status(text=lanes.WAITING) and self.hold_at in str(event):
             self.held.set()
             await self.hold.wait()
 

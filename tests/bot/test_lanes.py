@@ -409,8 +409,9 @@ async def test_a_choice_that_somebody_else_types_is_the_askers(
 
 
 def kept_threads(folder: Path) -> list[str]:
+    kept = "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes ORDER BY 1"
     with contextlib.closing(sqlite3.connect(folder / "checkpoints.sqlite")) as connection:
-        return [thread for (thread,) in connection.execute("SELECT DISTINCT thread_id FROM checkpoints ORDER BY 1")]
+        return [thread for (thread,) in connection.execute(kept)]
 
 
 async def test_an_answer_leaves_nothing_with_the_agent(core: Core, tmp_path: Path) -> None:
@@ -428,6 +429,29 @@ async def test_a_question_back_is_kept_until_its_answer(core: Core, library: Lib
     await core.say("north.md", "m2")
     await core.settled("m2")
     assert kept_threads(tmp_path) == []
+
+
+@pytest.mark.parametrize("how", [Kind.DELETE, Kind.EDIT, "stop"])
+async def test_a_turn_that_is_broken_off_leaves_nothing_with_the_agent(
+    how: str, core: Core, platform: MemoryPlatform, library: Library, tmp_path: Path
+) -> None:
+    """It runs in a thread of the agent's own, as a question back waits beside it."""
+    for name, days in (("north.md", 10), ("south.md", 20)):
+        await library.add(name, {"Probation": f"The probation period is {days} weeks."})
+    await core.say("How long is the probation period?", "m1")
+    await core.settled("m1")
+    waiting = kept_threads(tmp_path)
+    platform.hold, platform.hold_at = asyncio.Event(), "searching"
+    await core.say(QUESTION, "m2", user="bo")
+    await asyncio.wait_for(platform.held.wait(), 20)
+    assert len(kept_threads(tmp_path)) == 2
+    if how == "stop":
+        await core.say("stop", "m3", user="bo")
+        await core.settled("m3")
+    else:
+        await core.say("thanks", "m2", user="bo", kind=Kind(how), revision="1")
+    await core.settled("m2")
+    await eventually(lambda: kept_threads(tmp_path) == waiting)
 
 
 async def test_at_the_start_the_agent_forgets_what_no_turn_needs(

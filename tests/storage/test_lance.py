@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import AsyncIterator
@@ -227,3 +228,21 @@ async def test_a_search_among_ten_thousand_passages_takes_milliseconds(tmp_path:
         seconds.append(time.perf_counter() - started)
     assert sorted(seconds)[len(seconds) // 2] < 0.25  # 15 ms on a quiet machine
     await store.close()
+
+
+@pytest.mark.timeout(60)
+async def test_searches_that_are_broken_off_stop_no_later_one(tmp_path: Path) -> None:
+    """Each store is opened anew, as its indices are loaded by the first searches."""
+    pauses = random.Random(4)
+    first = await LanceStore.open(tmp_path, "test")
+    await first.add([entry(passage(f"notice {number}", number=number), vector(1, number)) for number in range(8)])
+    await first.close()
+    for _ in range(40):
+        store = await LanceStore.open(tmp_path, "test")
+        broken_off = [asyncio.create_task(store.search(ask("notice", vector(1)))) for _ in range(3)]
+        await asyncio.sleep(pauses.random() * 0.02)
+        for search in broken_off:
+            search.cancel()
+        await asyncio.gather(*broken_off, return_exceptions=True)
+        assert len(await asyncio.wait_for(store.search(ask("notice", vector(1))), 20)) == 8
+        await store.close()
