@@ -29,7 +29,7 @@ def main() -> int:
         try:
             result = asyncio.run(chaos(bot, asked.kills, asked.seed, asked.longest))
         finally:
-            bot.close()
+            bot.kill()
     print("kills  messages  sent again  given up  seconds  faults")
     print(
         f"{result.kills:5}  {result.messages:8}  {result.repeated:10}  {result.given_up:8}  {result.seconds:7.0f}"

@@ -5,6 +5,7 @@ A turn makes some hundred statements, and each hand-over costs more than most of
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
@@ -37,10 +38,9 @@ def outliving(connection: Opened) -> Opened:
 
 def _work(statements: Any) -> None:
     while True:
-        try:
-            return _connection_worker_thread(statements)
-        except RuntimeError:  # "Event loop is closed"
-            continue
+        with contextlib.suppress(RuntimeError):  # "Event loop is closed"
+            _connection_worker_thread(statements)
+            return
 
 
 class Connection(aiosqlite.Connection):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bot.__main__ import main
-from tests.scenarios.running import PROJECT
+from tests.running import PROJECT
 
 SETTINGS = {"QUESTIONS_PER_MINUTE": "1000"}
 SECONDS = 300  # of a command on a busy machine: a hundred files are one

@@ -35,7 +35,7 @@ from storage.database import is_disk_full, open_database, sqlite_url
 from storage.facts import Facts
 from storage.lance import LanceStore
 from tests.bot.shell import SETTINGS, Shell
-from tests.scenarios.running import PROJECT, RunningBot
+from tests.running import PROJECT, RunningBot
 
 HANDBOOK = (
     "# Handbook\n\n## Leave\n\nEmployees have 28 days of annual leave.\n\n## Notice\n\nThe notice is four weeks.\n"

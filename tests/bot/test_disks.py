@@ -18,7 +18,7 @@ from tests.bot.disk import Disk, mounted
 from tests.bot.shell import Shell
 from tests.bot.whole import Page
 from tests.fake_openai import FakeOpenAI, Text, fake_openai
-from tests.scenarios.running import RunningBot
+from tests.running import RunningBot
 
 HANDBOOK = "# Handbook\n\nEmployees have 28 days of annual leave.\n"
 QUESTION = "How many days of annual leave do employees have?"

@@ -18,7 +18,7 @@ import pytest_asyncio
 from ingest.limits import FileLimits
 from tests.bot.shell import SETTINGS, Shell
 from tests.fake_embeddings import FakeEmbeddings
-from tests.scenarios.running import RunningBot
+from tests.running import RunningBot
 
 FILES = Path(__file__).parents[3] / "shared" / "data" / "files"
 MANIFEST = FILES / "MANIFEST.tsv"

@@ -66,7 +66,7 @@ async def staged(home: Path, port: int, settings: Mapping[str, str]) -> AsyncIte
         try:
             yield stage
         finally:
-            await asyncio.to_thread(bot.close)
+            await asyncio.to_thread(bot.kill)
     assert "Traceback" not in bot.log(), bot.log()[-4000:]
 
 

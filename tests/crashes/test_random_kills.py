@@ -20,6 +20,6 @@ async def test_nothing_is_lost_and_nothing_is_done_twice(tmp_path: Path, free_po
     try:
         result = await chaos(bot, KILLS, SEED)
     finally:
-        bot.close()
+        bot.kill()
     assert result.faults == [] and result.given_up == 0
     assert result.messages > KILLS and result.repeated > 0

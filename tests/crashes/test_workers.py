@@ -23,7 +23,7 @@ from storage.journal import Journal
 from tests.agent.conftest import embedder, empty_database
 from tests.agent.library import CHANNEL, WORKSPACE, Library, open_library
 from tests.crashes.worker import posted
-from tests.scenarios.running import PROJECT
+from tests.running import PROJECT
 
 __all__ = ["embedder", "empty_database"]
 

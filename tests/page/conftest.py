@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.page.desk import Desk, private_channel
-from tests.scenarios.running import RunningBot
+from tests.running import RunningBot
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [

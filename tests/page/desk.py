@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, FilePayload, Locator, Page, expect
 
-from tests.scenarios.running import RunningBot
+from tests.running import RunningBot
 from tests.scenarios.stage import File
 
 REPLY_SECONDS = 30

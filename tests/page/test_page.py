@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.page.desk import Desk, Visit, private_channel
+from tests.running import RunningBot
 from tests.scenarios.papers import CONTRACTS, changed, note, paper, pdf
-from tests.scenarios.running import RunningBot
 from tests.scenarios.stage import File
 
 QUESTION = "How many days of annual leave do employees have?"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.running import RunningBot
 from tests.scenarios.papers import CONTRACTS, MEGABYTE, paper
-from tests.scenarios.running import RunningBot
 from tests.scenarios.stage import Channel, Player, Post, Stage
 from tests.scenarios.web_stage import WebStage
 from tests.weaviate_server import WeaviateServer

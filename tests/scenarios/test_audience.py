@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.running import RunningBot
 from tests.scenarios.conftest import Bots
 from tests.scenarios.papers import note, paper
 from tests.scenarios.reading import says_nothing_of
-from tests.scenarios.running import RunningBot
 from tests.scenarios.stage import Channel, Player, Stage, TurnedAway
 
 SECRET = "What is the code name of the purchase?"

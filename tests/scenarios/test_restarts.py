@@ -72,7 +72,7 @@ async def test_what_was_in_flight_is_finished_once(
     await ben.sees_progress(files)
     unclear, card = await ada.asks(team, UNCLEAR)
     questions = [await ada.post(team, LEAVE, to_bot=True) for _ in range(3)]
-    questions.append(await ada.says(questions[0], "How long is the probation period?"))
+    questions.append(await ada.says(questions[0], "and for contractors?"))
     click = await ada.click(card, option_for(card, "birchwood"))
     await interrupt()
 

@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.running import RunningBot
 from tests.scenarios.papers import note, paper
-from tests.scenarios.running import RunningBot
 from tests.scenarios.stage import SECONDS, Channel, Player, Post, Stage
 from tests.scenarios.test_clarifying import UNCLEAR
 from tests.scenarios.web_stage import server_sent

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import aiohttp
 
-from tests.scenarios.running import RunningBot
+from tests.running import RunningBot
 from tests.scenarios.stage import (
     SECONDS,
     Channel,

@@ -4,36 +4,21 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
-PROJECT = Path(__file__).parents[2]
+from tests.warm import Forked, Order, warm
+
+PROJECT = Path(__file__).parents[1]
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
 
 
-class Child(Protocol):
-    """What is needed of a `Popen`."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def poll(self) -> int | None: ...
-
-    def wait(self, timeout: float | None = None) -> int: ...
-
-    def send_signal(self, sig: int) -> None: ...
-
-    def kill(self) -> None: ...
-
-
 class RunningBot:
-    """`python -m bot run` on a data directory of its own, with no setting but the ones given here."""
+    """A bot that runs on a data directory of its own, with no setting but the ones given here."""
 
     def __init__(self, home: Path, port: int, settings: Mapping[str, str]) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -46,7 +31,7 @@ class RunningBot:
             "PORT": str(port),
             **settings,
         }
-        self._child: Child | None = None
+        self._child: Forked | None = None
 
     @property
     def pid(self) -> int:
@@ -63,7 +48,7 @@ class RunningBot:
 
     def launch(self) -> None:
         """Start it, and don't wait until it is ready."""
-        self._child = self._launched()
+        self._child = warm().fork(self._order())
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -82,15 +67,8 @@ class RunningBot:
     def log(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
-    def _launched(self) -> Child:
-        with self._log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "bot", "run"],
-                cwd=self._home,
-                env=self._settings,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+    def _order(self) -> Order:
+        return Order(str(self._home), str(self._log), self._settings)
 
     def _end(self, sign: signal.Signals) -> int:
         child, self._child = self._child, None
