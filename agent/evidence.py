@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -30,11 +29,9 @@ async def read_sections(hits: Sequence[Hit], context: Context) -> list[Evidence]
     """These passages with their places, as far as their documents live."""
     catalog = context.parts.documents
     living = await catalog.living(context.scope.workspace, versions_of(hits))
-    wanted = {version: {hit.passage.section for hit in hits if hit.passage.key == version} for version in living}
-    read = await asyncio.gather(*(catalog.sections(version, numbers) for version, numbers in wanted.items()))
-    sections = {
-        (version, section.number): section for version, found in zip(wanted, read, strict=True) for section in found
-    }
+    sections = await catalog.sections_at(
+        {(hit.passage.key, hit.passage.section) for hit in hits if hit.passage.key in living}
+    )
     evidence: dict[str, Evidence] = {}
     for hit in hits:
         section = sections.get((hit.passage.key, hit.passage.section))

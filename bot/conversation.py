@@ -97,11 +97,13 @@ class Conversation:
         )
 
     async def _was_edited_again(self, row: Row, incoming: Incoming) -> bool:
+        if row.kind != Kind.EDIT:
+            return False
         line = await self._stores.transcript.find(row.platform, row.workspace, row.message)
-        return row.kind == Kind.EDIT and line is not None and line.text != incoming.text
+        return line is not None and line.text != incoming.text
 
     async def _verdicts(self, row: Row, incoming: Incoming) -> list[Verdict]:
-        files = await self._stores.journal.files_of(row)
+        files = await self._stores.journal.files_of(row) if incoming.attachments else []
         verdicts = [Verdict.model_validate(file.outcome) for file in files if file.outcome is not None]
         return verdicts or _not_taken(incoming)
 
@@ -169,7 +171,7 @@ class Conversation:
             )
         agent_thread = card.agent_thread if card is not None else _thread_beside(row, waiting)
         channel = await self._channel(incoming)
-        scope = await self._scope(row)
+        scope = await self._stores.channels.scope_of(channel, row.user, row.thread)
         request = TurnRequest(
             turn=str(row.id),
             agent_thread=agent_thread,
@@ -248,7 +250,7 @@ class Conversation:
 
     async def _caller(self, row: Row, incoming: Incoming) -> Caller:
         channel = await self._channel(incoming)
-        scope = await self._scope(row)
+        scope = await self._stores.channels.scope_of(channel, row.user, row.thread)
         return Caller(row.user, channel, scope, self.manages(channel, row.user))
 
     def manages(self, channel: Channel, user: str) -> bool:

@@ -84,7 +84,7 @@ class Lanes:
         received = await self._claiming.receive(incoming)
         if received.withdrawn:
             self._break_off(received.withdrawn)
-        self._wake_all()
+        self._wake_for(FILES if incoming.attachments else TURNS)
         try:
             await self._show_what_follows(received)
         except SQLAlchemyError:
@@ -143,9 +143,11 @@ class Lanes:
             await _cancelled(workers)
             await _cancelled([*self._running.values(), *self._tidying])
 
-    def _wake_all(self) -> None:
-        for event in self._wake.values():
-            event.set()
+    def _wake_for(self, kinds: tuple[Kind, ...]) -> None:
+        """A file's post can run once its files are done; nothing else moves files on."""
+        self._wake[TURNS].set()
+        if kinds is FILES:
+            self._wake[FILES].set()
 
     async def _work(self, kinds: tuple[Kind, ...], width: int) -> None:
         free = asyncio.Semaphore(width)
@@ -187,7 +189,7 @@ class Lanes:
         def finish(task: asyncio.Task[None]) -> None:
             self._running.pop(row.id, None)
             free.release()
-            self._wake_all()
+            self._wake_for(FILES if row.kind in FILES else TURNS)
             if not task.cancelled() and (failure := task.exception()) is not None:
                 log.error("row %s is left for another attempt", row.id, exc_info=failure)
 
@@ -195,7 +197,7 @@ class Lanes:
 
     async def _run(self, row: Row) -> None:
         self._heartbeat.hold(row)
-        fence.set(lambda: self._stores.journal.check(row))
+        fence.set(self._stores.journal.fence(row))
         try:
             await self._see_to(row)
         except LeaseLost:

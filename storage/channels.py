@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from itertools import groupby
 
 from sqlalchemy import ColumnElement, and_, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -71,16 +72,19 @@ class Channels:
 
     async def scope(self, platform: str, workspace: str, channel: str, user: str, thread: str = "") -> Scope:
         """What a reply in this channel may draw on: what everyone who will see it may read."""
-        here = await self.ensure(platform, workspace, channel, user)
-        allowed = {channel}
+        return await self.scope_of(await self.ensure(platform, workspace, channel, user), user, thread)
+
+    async def scope_of(self, here: Channel, user: str, thread: str = "") -> Scope:
+        """The same, of a channel that was read."""
+        allowed = {here.channel}
         if here.visibility == "direct":
-            allowed.update(await self._names(_seen_by(platform, workspace, user)))
+            allowed.update(await self._names(_seen_by(here.platform, here.workspace, user)))
         elif here.visibility in ("public", "private"):
-            allowed.update(await self._names(_seen_by(platform, workspace, user="")))
+            allowed.update(await self._names(_seen_by(here.platform, here.workspace, user="")))
         audiences = {channel_audience(each) for each in allowed}
         if thread:
-            audiences.add(thread_audience(channel, thread))
-        return Scope(workspace, frozenset(audiences))
+            audiences.add(thread_audience(here.channel, thread))
+        return Scope(here.workspace, frozenset(audiences))
 
     async def _names(self, which: ColumnElement[bool]) -> list[str]:
         async with self._database.read() as connection:
@@ -124,32 +128,17 @@ def _is(platform: str, workspace: str, channel: str) -> ColumnElement[bool]:
 
 
 async def _select(connection: AsyncConnection, where: ColumnElement[bool]) -> list[Channel]:
-    rows = (await connection.execute(select(channels).where(where).order_by(channels.c.channel))).mappings().all()
-    if not rows:
-        return []
-    first = rows[0]
-    found = await connection.execute(
-        select(members.c.channel, members.c.user).where(
-            members.c.platform == first["platform"],
-            members.c.workspace == first["workspace"],
-            members.c.channel.in_([row["channel"] for row in rows]),
-        )
-    )
-    people = _grouped(found)
+    rows = (await connection.execute(_WITH_MEMBERS.where(where))).all()
     return [
-        Channel(
-            **{name: row[name] for name in ("platform", "workspace", "channel", "visibility", "knowledge", "quiet")},
-            answer=row["answer"],
-            model=row["model"],
-            created_by=row["created_by"],
-            members=frozenset(people.get(row["channel"], ())),
-        )
-        for row in rows
+        Channel(**dict(zip(_FIELDS, values, strict=True)), members=frozenset(user for *_, user in theirs if user))
+        for values, theirs in groupby(rows, key=lambda row: tuple(row[:-1]))
     ]
 
 
-def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    people: dict[str, list[str]] = {}
-    for channel, user in pairs:
-        people.setdefault(channel, []).append(user)
-    return people
+_FIELDS = [field.name for field in fields(Channel) if field.name != "members"]
+_OF_CHANNEL = and_(*(members.c[name] == channels.c[name] for name in ("platform", "workspace", "channel")))
+_WITH_MEMBERS = (
+    select(*(channels.c[name] for name in _FIELDS), members.c.user)
+    .outerjoin(members, _OF_CHANNEL)
+    .order_by(channels.c.channel)
+)

@@ -9,17 +9,17 @@ import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from storage import sqlite
 from storage.errors import MOVE_AWAY, DatabaseDamaged
-from storage.sqlite import outliving
 
 Fence = Callable[[], Awaitable[None]]
 
@@ -47,8 +47,9 @@ class Checkpoints(Protocol):
 
 
 class SqliteCheckpoints:
-    def __init__(self, saver: AsyncSqliteSaver) -> None:
+    def __init__(self, saver: AsyncSqliteSaver, connection: sqlite.Connection) -> None:
         self._saver = saver
+        self._connection = connection
 
     @property
     def saver(self) -> BaseCheckpointSaver[Any]:
@@ -56,45 +57,48 @@ class SqliteCheckpoints:
 
     async def prune(self, agent_thread: str) -> None:
         await _pass_fence()
-        connection = self._saver.conn
-        async with self._saver.lock:
-            newest = await _one(
-                connection,
-                "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''",
-                agent_thread,
-            )
-            waiting = await _one(
-                connection,
-                "SELECT count(*) FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
-                " AND channel = ?",
-                agent_thread,
-                newest,
-                _INTERRUPT,
-            )
-            await connection.execute(
-                "DELETE FROM checkpoints WHERE thread_id = ? AND NOT (checkpoint_ns = '' AND checkpoint_id = ?)",
-                (agent_thread, newest),
-            )
-            await connection.execute(
-                "DELETE FROM writes WHERE thread_id = ? AND NOT (? AND checkpoint_ns = '' AND checkpoint_id = ?)",
-                (agent_thread, waiting, newest),
-            )
-            await _settle(connection)
+        await self._perform(partial(_prune, agent_thread=agent_thread))
 
     async def forget(self, agent_thread: str) -> None:
         await _pass_fence()
-        await self._saver.adelete_thread(agent_thread)
-        async with self._saver.lock:
-            await _settle(self._saver.conn)
+        await self._perform(partial(_forget, agent_threads=[agent_thread]))
 
     async def forget_all_but(self, agent_threads: Collection[str]) -> None:
+        await self._perform(partial(_forget_all_but, agent_threads=agent_threads))
+
+    async def _perform(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        """And empty the write-ahead log: what was deleted would still stand in it."""
         async with self._saver.lock:
-            known = await self._saver.conn.execute_fetchall("SELECT DISTINCT thread_id FROM checkpoints")
-        for (thread,) in known:
-            if thread not in agent_threads:
-                await self._saver.adelete_thread(thread)
-        async with self._saver.lock:
-            await _settle(self._saver.conn)
+            await self._connection.perform(work)
+            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _prune(connection: sqlite3.Connection, agent_thread: str) -> None:
+    (newest,) = connection.execute(
+        "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''", [agent_thread]
+    ).fetchone()
+    (waiting,) = connection.execute(
+        "SELECT count(*) FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel = ?",
+        [agent_thread, newest, _INTERRUPT],
+    ).fetchone()
+    connection.execute(
+        "DELETE FROM checkpoints WHERE thread_id = ? AND NOT (checkpoint_ns = '' AND checkpoint_id = ?)",
+        [agent_thread, newest],
+    )
+    connection.execute(
+        "DELETE FROM writes WHERE thread_id = ? AND NOT (? AND checkpoint_ns = '' AND checkpoint_id = ?)",
+        [agent_thread, waiting, newest],
+    )
+
+
+def _forget_all_but(connection: sqlite3.Connection, agent_threads: Collection[str]) -> None:
+    known = connection.execute("SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes")
+    _forget(connection, [thread for (thread,) in known if thread not in agent_threads])
+
+
+def _forget(connection: sqlite3.Connection, agent_threads: Sequence[str]) -> None:
+    for table in ("checkpoints", "writes"):
+        connection.executemany(f"DELETE FROM {table} WHERE thread_id = ?", [(thread,) for thread in agent_threads])
 
 
 class _FencedSaver(AsyncSqliteSaver):
@@ -118,16 +122,20 @@ class _FencedSaver(AsyncSqliteSaver):
 @contextlib.asynccontextmanager
 async def open_checkpoints(path: Path) -> AsyncIterator[Checkpoints]:
     """Raises DatabaseDamaged where a file is there that isn't a sound database; it is left as it is."""
-    async with outliving(aiosqlite.connect(path, timeout=BUSY_SECONDS)) as connection:
+    connection = await sqlite.connect(str(path))
+    try:
         # None: only the plain types that LangGraph lists as safe are read back
         saver = _FencedSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
         await _prepare(saver, path)
-        yield SqliteCheckpoints(saver)
+        yield SqliteCheckpoints(saver, connection)
+    finally:
+        await connection.close()
 
 
 async def _prepare(saver: AsyncSqliteSaver, path: Path) -> None:
     try:
-        fault = await _one(saver.conn, "PRAGMA quick_check(1)")
+        await saver.conn.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        ((fault,),) = await saver.conn.execute_fetchall("PRAGMA quick_check(1)")
         if fault == "ok":
             await saver.conn.execute("PRAGMA secure_delete = ON")
             await saver.setup()
@@ -147,15 +155,3 @@ async def _pass_fence() -> None:
     check = fence.get()
     if check is not None:
         await check()
-
-
-async def _one(connection: aiosqlite.Connection, statement: str, *values: object) -> Any:
-    async with connection.execute(statement, values) as cursor:
-        row = await cursor.fetchone()
-    return row[0] if row else None
-
-
-async def _settle(connection: aiosqlite.Connection) -> None:
-    """Commit, and empty the write-ahead log: what was deleted would still stand in it."""
-    await connection.commit()
-    await connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -71,9 +71,14 @@ async def open_database(url: str) -> AsyncIterator[Database]:
     Raises DatabaseDamaged where a file is there that isn't a sound database; it is left as it is.
     """
     is_sqlite = url.startswith("sqlite")
-    how = {"async_creator": partial(sqlite.connect, str(make_url(url).database))} if is_sqlite else {}
-    reader = create_async_engine(url, poolclass=AsyncAdaptedQueuePool, pool_size=READERS, **how)
-    writer = create_async_engine(url, poolclass=AsyncAdaptedQueuePool, pool_size=1 if is_sqlite else READERS, **how)
+    connect = partial(sqlite.connect, str(make_url(url).database))
+    reading, writing = ({"async_creator": partial(connect, at_once=at_once)} for at_once in (True, False))
+    reader = create_async_engine(
+        url, poolclass=AsyncAdaptedQueuePool, pool_size=READERS, **(reading if is_sqlite else {})
+    )
+    writer = create_async_engine(
+        url, poolclass=AsyncAdaptedQueuePool, pool_size=1 if is_sqlite else READERS, **(writing if is_sqlite else {})
+    )
     if is_sqlite:
         tune_sqlite(reader.sync_engine, begin="BEGIN")
         tune_sqlite(writer.sync_engine, begin="BEGIN IMMEDIATE")

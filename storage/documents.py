@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Row, and_, delete, exists, false, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, Row, and_, delete, exists, false, func, insert, or_, select, true, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -206,6 +206,16 @@ class Documents:
             query = query.where(sections.c.number.in_(numbers))
         async with self._database.read() as connection:
             return [_section(row) for row in await connection.execute(query)]
+
+    async def sections_at(self, places: Collection[tuple[Version, int]]) -> dict[tuple[Version, int], Section]:
+        """These sections, each a version and a number; without those that are gone."""
+        key = tuple_(sections.c.document, sections.c.version, sections.c.number)
+        found: dict[tuple[Version, int], Section] = {}
+        async with self._database.read() as connection:
+            for some in _chunks((*version, number) for version, number in places):
+                for row in await connection.execute(select(sections).where(key.in_(some))):
+                    found[Version(row.document, row.version), row.number] = _section(row)
+        return found
 
     async def is_pending(self, version: Version) -> bool:
         """Whether this version is still to be read: False once its post was deleted."""

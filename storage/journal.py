@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import threading
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -40,6 +42,7 @@ from storage.errors import LeaseLost
 from storage.schema import clock, journal
 
 LEASE_SECONDS = 60
+CHECKED_SECONDS = 0.1  # that a worker relies on having found its lease
 ATTEMPTS = 3  # then a plain error: what kills the process must not kill it for ever
 SUSPECT = 2  # ends of the process that a row was there at, beside others: from then on it runs apart from its like
 LEASES = 12  # of one row, whether or not they counted as attempts
@@ -190,6 +193,19 @@ class Journal:
             held = await connection.scalar(_CHECK, {"row": row.id, "number": row.lease})
         if held is None:
             raise LeaseLost(f"row {row.id} is no longer leased under number {row.lease}")
+
+    def fence(self, row: Row) -> Callable[[], Awaitable[None]]:
+        """`check`, for what is written often: what was found a moment ago holds, as a lease outlasts it by far."""
+        found = -math.inf
+
+        async def check() -> None:
+            nonlocal found
+            now = time.monotonic()
+            if now - found >= CHECKED_SECONDS:
+                await self.check(row)
+                found = now
+
+        return check
 
     async def step(self, connection: AsyncConnection, row: Row, state: str, outcome: Mapping[str, Any] | None) -> None:
         """Move a leased row on. Raises LeaseLost where the lease is over: the caller's transaction must not be kept."""

@@ -1,6 +1,7 @@
 """aiosqlite with a thread's hand-over for each statement, where it takes four: cursor, execute, fetch and close.
 
-A turn makes some hundred statements, and each hand-over costs more than most of them.
+A turn makes some hundred statements, and each hand-over costs more than most of them. So what only reads is not handed
+over at all: in SQLite's write-ahead mode it waits for nobody.
 """
 
 from __future__ import annotations
@@ -8,35 +9,34 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import aiosqlite
+from aiosqlite.context import contextmanager
 from aiosqlite.core import _connection_worker_thread
 
 _BEGINNINGS = ("BEGIN", "BEGIN IMMEDIATE")
 
 Rows = list[Any]
-Opened = TypeVar("Opened", bound=aiosqlite.Connection)
+Result = TypeVar("Result")
 
 
-async def connect(path: str) -> Connection:
-    """For `create_async_engine(async_creator=…)`."""
-    connection = Connection(partial(sqlite3.connect, path, check_same_thread=False), iter_chunk_size=64)
-    await outliving(connection)
-    return connection
-
-
-def outliving(connection: Opened) -> Opened:
-    """A connection that is not open yet, whose thread minds no event loop that is closed before a statement is made:
-    nobody waits for it any more."""
+async def connect(path: str, *, at_once: bool = False) -> Connection:
+    """For `create_async_engine(async_creator=…)`. `at_once`: statements are made in the caller's own thread."""
+    connection = Connection(
+        partial(sqlite3.connect, path, check_same_thread=False, isolation_level=None), iter_chunk_size=64
+    )
     connection._thread = threading.Thread(target=_work, args=(connection._tx,), daemon=True)
+    await connection
+    connection.at_once = at_once
     return connection
 
 
 def _work(statements: Any) -> None:
+    """Where the event loop is closed before a statement is made, nobody waits for it any more."""
     while True:
         with contextlib.suppress(RuntimeError):  # "Event loop is closed"
             _connection_worker_thread(statements)
@@ -44,9 +44,11 @@ def _work(statements: Any) -> None:
 
 
 class Connection(aiosqlite.Connection):
-    """A transaction begins with its first statement: one that makes none takes no lock."""
+    """A transaction begins with its first statement: one that makes none takes no lock. What is made for many
+    parameters outside of one is one."""
 
     begins = ""
+    at_once = False
     _is_settled = True  # False while a statement is made, and after one that failed or that nobody waited for
 
     def cursor(self) -> Cursor:  # type: ignore[override]
@@ -54,11 +56,22 @@ class Connection(aiosqlite.Connection):
 
     async def run(self, statement: str, parameters: Any, many: bool) -> tuple[sqlite3.Cursor, Rows]:
         begins, self.begins = self.begins, ""
+        if self.at_once:
+            return _run(self._conn, begins, statement, parameters, many)
         self._is_settled = False
         doing = self._execute(_run, self._conn, begins, statement, parameters, many)  # type: ignore[no-untyped-call]
         made: tuple[sqlite3.Cursor, Rows] = await doing
         self._is_settled = True
         return made
+
+    @contextmanager
+    async def execute(self, statement: str, parameters: Any = ()) -> Cursor:  # type: ignore[override]
+        return await self.cursor().execute(statement, parameters)
+
+    async def perform(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Several statements, as one transaction and with one hand-over."""
+        done: Result = await self._execute(_performed, self._conn, work)  # type: ignore[no-untyped-call]
+        return done
 
     async def commit(self) -> None:
         if self._is_begun():
@@ -67,7 +80,10 @@ class Connection(aiosqlite.Connection):
     async def rollback(self) -> None:
         """Nobody waits for it: what comes next on this connection comes after it."""
         if self._is_begun():
-            self._tx.put_nowait((None, self._conn.rollback))
+            if self.at_once:
+                self._conn.rollback()
+            else:
+                self._tx.put_nowait((None, self._conn.rollback))
             self._is_settled = True
 
     def _is_begun(self) -> bool:
@@ -76,7 +92,7 @@ class Connection(aiosqlite.Connection):
 
 
 class Cursor:
-    """What SQLAlchemy asks of a cursor. Its rows are there once the statement was made."""
+    """What SQLAlchemy and LangGraph ask of a cursor. Its rows are there once the statement was made."""
 
     arraysize = 1
 
@@ -104,6 +120,13 @@ class Cursor:
     async def executemany(self, statement: str, parameters: Iterable[Any]) -> Self:
         return await self._run(statement, parameters, many=True)
 
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        for row in await self.fetchall():
+            yield row
+
+    async def fetchone(self) -> Any:
+        return self._rows.pop(0) if self._rows else None
+
     async def fetchall(self) -> Sequence[Any]:
         rows, self._rows = self._rows, []
         return rows
@@ -122,5 +145,13 @@ def _run(
 ) -> tuple[sqlite3.Cursor, Rows]:
     if begins:
         connection.execute(begins)
+    if many and not connection.in_transaction:
+        return _performed(connection, lambda own: own.executemany(statement, parameters)), []
     cursor = connection.executemany(statement, parameters) if many else connection.execute(statement, parameters)
     return cursor, cursor.fetchall() if cursor.description else []
+
+
+def _performed(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        return work(connection)

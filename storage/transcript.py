@@ -287,9 +287,8 @@ class Transcript:
         await connection.execute(insert(changes).values(row=id))
 
     async def _change(self, connection: AsyncConnection, where: ColumnElement[bool], values: Mapping[str, Any]) -> None:
-        if values:
-            await connection.execute(update(messages).where(where).values(values))
-        found = await connection.execute(select(messages.c.id).where(_after(where, values)))
+        changed = update(messages).where(where).values(values).returning(messages.c.id)
+        found = await connection.execute(changed if values else select(messages.c.id).where(where))
         for (id,) in found.all():
             await connection.execute(insert(changes).values(row=id))
 
@@ -311,13 +310,6 @@ class Transcript:
                 )
             )
             return {(document, version) for document, version in found}
-
-
-def _after(where: ColumnElement[bool], values: Mapping[str, Any]) -> ColumnElement[bool]:
-    """`where`, still true once `message` was set by `values`."""
-    if "message" not in values:
-        return where
-    return and_(messages.c.message == values["message"])
 
 
 def _at(place: Place) -> tuple[ColumnElement[bool], ...]:
