@@ -1,7 +1,8 @@
-"""One database: an engine for reading, one connection for writing.
+"""One database: connections for reading, one for writing.
 
 SQLite has one writer. A transaction that begins by reading and then writes fails at once when another one wrote
-meanwhile, whatever its time-out; so every writing transaction begins with `BEGIN IMMEDIATE`.
+meanwhile, whatever its time-out; so every writing transaction begins with `BEGIN IMMEDIATE`. Its readers wait for
+nobody: a statement that reads takes less than handing it to a thread, and is made on the spot.
 """
 
 from __future__ import annotations
@@ -13,8 +14,20 @@ import sqlite3
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    QueuePool,
+    ScalarResult,
+    create_engine,
+    event,
+    text,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DatabaseError, OperationalError
@@ -33,7 +46,7 @@ SOUND = "ok"
 class Database:
     """`read()` and `write()` are transactions; a write is committed at its block's end, or rolled back on an error."""
 
-    def __init__(self, reader: AsyncEngine, writer: AsyncEngine) -> None:
+    def __init__(self, reader: AsyncEngine | Engine, writer: AsyncEngine) -> None:
         self._reader = reader
         self._writer = writer
         self._one_writer = asyncio.Lock()
@@ -45,8 +58,12 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        async with self._reader.connect() as connection:
-            yield connection
+        if isinstance(self._reader, Engine):
+            with self._reader.connect() as connection:
+                yield cast(AsyncConnection, _OnTheSpot(connection))
+        else:
+            async with self._reader.connect() as remote:
+                yield remote
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
@@ -56,8 +73,27 @@ class Database:
             yield await stack.enter_async_context(self._writer.begin())
 
     async def close(self) -> None:
-        await self._reader.dispose()
+        if isinstance(self._reader, Engine):
+            self._reader.dispose()
+        else:
+            await self._reader.dispose()
         await self._writer.dispose()
+
+
+class _OnTheSpot:
+    """A connection, with as much of an `AsyncConnection` as reading takes. A result is read before its block ends."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        return self._connection.execute(statement, parameters)
+
+    async def scalar(self, statement: Executable, parameters: Any = None) -> Any:
+        return self._connection.scalar(statement, parameters)
+
+    async def scalars(self, statement: Executable, parameters: Any = None) -> ScalarResult[Any]:
+        return self._connection.scalars(statement, parameters)
 
 
 def sqlite_url(path: Path) -> str:
@@ -71,17 +107,19 @@ async def open_database(url: str) -> AsyncIterator[Database]:
     Raises DatabaseDamaged where a file is there that isn't a sound database; it is left as it is.
     """
     is_sqlite = url.startswith("sqlite")
-    connect = partial(sqlite.connect, str(make_url(url).database))
-    reading, writing = ({"async_creator": partial(connect, at_once=at_once)} for at_once in (True, False))
-    reader = create_async_engine(
-        url, poolclass=AsyncAdaptedQueuePool, pool_size=READERS, **(reading if is_sqlite else {})
-    )
-    writer = create_async_engine(
-        url, poolclass=AsyncAdaptedQueuePool, pool_size=1 if is_sqlite else READERS, **(writing if is_sqlite else {})
-    )
     if is_sqlite:
-        tune_sqlite(reader.sync_engine, begin="BEGIN")
+        path = str(make_url(url).database)
+        local = create_engine(
+            URL.create("sqlite", database=path), poolclass=QueuePool, pool_size=READERS, max_overflow=-1
+        )
+        reader: AsyncEngine | Engine = local
+        writer = create_async_engine(
+            url, poolclass=AsyncAdaptedQueuePool, pool_size=1, async_creator=partial(sqlite.connect, path)
+        )
+        tune_sqlite(local, begin="BEGIN")
         tune_sqlite(writer.sync_engine, begin="BEGIN IMMEDIATE")
+    else:
+        reader = writer = create_async_engine(url, pool_size=READERS)
     database = Database(reader, writer)
     try:
         await _migrate(database, url)
@@ -132,4 +170,8 @@ def tune_sqlite(engine: Engine, begin: str) -> None:
 
     @event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        driver: Any = connection.connection.driver_connection
+        if isinstance(driver, sqlite.Connection):
+            driver.begins = begin
+        else:
+            driver.execute(begin)

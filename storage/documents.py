@@ -28,7 +28,8 @@ LATE = "a version of this file that was posted later answers already"
 
 _AT_ONCE = 400  # values in one IN list
 _DEAD = (State.SUPERSEDED, State.DELETED)
-_COLUMNS = [documents.c[field] for field in Document.__dataclass_fields__]
+_FIELDS = list(Document.__dataclass_fields__)
+_COLUMNS = [documents.c[field] for field in _FIELDS]
 _MEANINGLESS = re.compile(
     r"""(image|img|dsc|dcim|pxl|photo|picture|pasted|clipboard|untitled|unnamed|unknown|noname|message|snippet
         |blob|capture|screen[ ]?(shot|cap|grab|recording)?|bildschirmfoto|unbenannt|sans[ ]titre|sin[ ]t[íi]tulo
@@ -443,8 +444,7 @@ def _same_place(document: Document) -> ColumnElement[bool]:
 
 
 def _document(row: Row[Any]) -> Document:
-    fields = dict(row._mapping)
-    return Document(**{**fields, "state": State(fields["state"])})
+    return Document(**dict(zip(_FIELDS, row, strict=False)) | {"state": State(row.state)})
 
 
 def _section(row: Row[Any]) -> Section:

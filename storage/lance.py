@@ -28,7 +28,7 @@ from storage.errors import StoreUnavailable
 from storage.fusion import fuse
 from storage.knowledge import CANDIDATES, Entry, Fusion, Mode, Query, Vector
 from storage.models import Hit, Passage, Version
-from storage.passages import cosine, dimension_changed, key, portions, question_terms, ranked, version_of
+from storage.passages import cosines, dimension_changed, key, portions, question_terms, ranked, version_of
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
@@ -309,9 +309,10 @@ class LanceStore:
         where = _in("workspace", [query.scope.workspace]) & _in("id", best)
         rows = await self._read(self._table.query().where(where).select(wanted))
         vectors = _vectors(rows)
+        near = cosines(query.vector, [vectors.get(at) for at in range(rows.num_rows)])
+        ids = rows["id"].to_pylist()
         found = {
-            row["id"]: Hit(_passage(row), scores[row["id"]], cosine(query.vector, vectors.get(at)))
-            for at, row in enumerate(rows.select([*_PASSAGE_FIELDS, "id"]).to_pylist())
+            id: Hit(passage, scores[id], each) for id, passage, each in zip(ids, _passages(rows), near, strict=True)
         }
         return [found[id] for id in best if id in found]
 
@@ -364,8 +365,10 @@ def _row(entry: Entry) -> Row:
     return row
 
 
-def _passage(row: Row) -> Passage:
-    return Passage(**{name: row[name] for name in _PASSAGE_FIELDS} | {"headings": tuple(row["headings"])})
+def _passages(rows: pa.Table) -> list[Passage]:
+    columns = {name: rows[name].to_pylist() for name in _PASSAGE_FIELDS}
+    columns["headings"] = [*map(tuple, columns["headings"])]
+    return [*map(Passage, *columns.values())]
 
 
 def _vectors(rows: pa.Table) -> dict[int, Vector]:

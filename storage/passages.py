@@ -47,11 +47,16 @@ def portions(values: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
         yield values[start : start + size]
 
 
-def cosine(one: Vector | None, other: Vector | None) -> float | None:
-    if one is None or other is None:
-        return None
-    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / lengths if lengths else None
+def cosines(one: Vector | None, others: Sequence[Vector | None]) -> list[float | None]:
+    """Of each of the others to this one; None where there is no vector, or one without a direction."""
+    there = [at for at, other in enumerate(others) if other is not None]
+    near: list[float | None] = [None] * len(others)
+    if one is not None and there:
+        all_of_them = np.stack([other for other in others if other is not None])
+        lengths = np.linalg.norm(all_of_them, axis=1) * np.linalg.norm(one)
+        for at, product, length in zip(there, (all_of_them @ one).tolist(), lengths.tolist(), strict=True):
+            near[at] = product / length if length else None
+    return near
 
 
 def dimension_changed(given: Collection[int], stored: int) -> EmbeddingChanged:

@@ -1,7 +1,6 @@
 """aiosqlite with a thread's hand-over for each statement, where it takes four: cursor, execute, fetch and close.
 
-A turn makes some hundred statements, and each hand-over costs more than most of them. So what only reads is not handed
-over at all: in SQLite's write-ahead mode it waits for nobody.
+A turn writes some dozens of times, and a hand-over costs more than most statements.
 """
 
 from __future__ import annotations
@@ -18,20 +17,17 @@ import aiosqlite
 from aiosqlite.context import contextmanager
 from aiosqlite.core import _connection_worker_thread
 
-_BEGINNINGS = ("BEGIN", "BEGIN IMMEDIATE")
-
 Rows = list[Any]
 Result = TypeVar("Result")
 
 
-async def connect(path: str, *, at_once: bool = False) -> Connection:
-    """For `create_async_engine(async_creator=…)`. `at_once`: statements are made in the caller's own thread."""
+async def connect(path: str) -> Connection:
+    """For `create_async_engine(async_creator=…)`."""
     connection = Connection(
         partial(sqlite3.connect, path, check_same_thread=False, isolation_level=None), iter_chunk_size=64
     )
     connection._thread = threading.Thread(target=_work, args=(connection._tx,), daemon=True)
     await connection
-    connection.at_once = at_once
     return connection
 
 
@@ -48,7 +44,6 @@ class Connection(aiosqlite.Connection):
     parameters outside of one is one."""
 
     begins = ""
-    at_once = False
     _is_settled = True  # False while a statement is made, and after one that failed or that nobody waited for
 
     def cursor(self) -> Cursor:  # type: ignore[override]
@@ -56,8 +51,6 @@ class Connection(aiosqlite.Connection):
 
     async def run(self, statement: str, parameters: Any, many: bool) -> tuple[sqlite3.Cursor, Rows]:
         begins, self.begins = self.begins, ""
-        if self.at_once:
-            return _run(self._conn, begins, statement, parameters, many)
         self._is_settled = False
         doing = self._execute(_run, self._conn, begins, statement, parameters, many)  # type: ignore[no-untyped-call]
         made: tuple[sqlite3.Cursor, Rows] = await doing
@@ -80,10 +73,7 @@ class Connection(aiosqlite.Connection):
     async def rollback(self) -> None:
         """Nobody waits for it: what comes next on this connection comes after it."""
         if self._is_begun():
-            if self.at_once:
-                self._conn.rollback()
-            else:
-                self._tx.put_nowait((None, self._conn.rollback))
+            self._tx.put_nowait((None, self._conn.rollback))
             self._is_settled = True
 
     def _is_begun(self) -> bool:
@@ -112,9 +102,6 @@ class Cursor:
         await self.close()
 
     async def execute(self, statement: str, parameters: Any = ()) -> Self:
-        if statement in _BEGINNINGS:
-            self._connection.begins = statement
-            return self
         return await self._run(statement, parameters, many=False)
 
     async def executemany(self, statement: str, parameters: Iterable[Any]) -> Self:

@@ -45,7 +45,7 @@ from storage.errors import StoreUnavailable
 from storage.fusion import RRF_K, fuse
 from storage.knowledge import CANDIDATES, Entry, Fusion, Mode, Query, Vector
 from storage.models import Hit, Passage, Version
-from storage.passages import cosine, dimension_changed, key, portions, question_terms, ranked, version_of
+from storage.passages import cosines, dimension_changed, key, portions, question_terms, ranked, version_of
 from storage.terms import digest
 
 log = logging.getLogger(__name__)
@@ -388,10 +388,11 @@ class WeaviateStore:
             include_vector=query.vector is not None,
             return_properties=_RETURNED,
         )
+        near = cosines(query.vector, [_vector(each.vector) for each in found.objects])
         hits = {}
-        for each in found.objects:
+        for each, cosine in zip(found.objects, near, strict=True):
             passage = _passage(query.scope.workspace, each.properties)
-            hits[passage.id] = Hit(passage, best[passage.id], cosine(query.vector, _vector(each.vector)))
+            hits[passage.id] = Hit(passage, best[passage.id], cosine)
         return [hits[id] for id in best if id in hits]
 
     async def _find_vectors(self, passages: Collected, wanted: set[str], found: dict[str, Vector]) -> None:
