@@ -14,7 +14,7 @@ from agent.limits import TurnLimits
 from agent.outcomes import Emit, Status
 from agent.rerank import Reranker
 from storage.documents import Documents
-from storage.models import Document, Scope
+from storage.models import Document, DocumentName, Scope
 from storage.retrieval import Retrieved, Retriever
 from storage.terms import content_terms
 from storage.transcript import Place, Said, Transcript
@@ -79,13 +79,17 @@ class Search:
         self._attached = tuple(attached)
         self._made: dict[tuple[str, frozenset[str]], Retrieved] = {}
         self._narrowed: dict[tuple[str, frozenset[str]], Narrowed] = {}
-        self._visible: list[Document] | None = None
+        self._visible: list[DocumentName] | None = None
 
-    async def visible(self) -> list[Document]:
+    async def visible(self) -> list[DocumentName]:
         """The documents that this turn may draw on."""
         if self._visible is None:
-            self._visible = await self._parts.documents.visible(self._scope)
+            self._visible = await self._parts.documents.names(self._scope)
         return self._visible
+
+    async def documents(self, ids: Collection[str]) -> list[Document]:
+        """Those of these that this turn may draw on, by name."""
+        return [each for each in await self._parts.documents.visible(self._scope) if each.document in ids]
 
     async def attached_names(self) -> list[str]:
         return [document.name for document in await self.visible() if document.document in self._attached]
@@ -102,13 +106,14 @@ class Search:
         visible = await self.visible()
         attached = [document for document in visible if document.document in self._attached]
         lowered = question.casefold()
-        possible = [document for document in visible if _beginning(document.name) in lowered]
+        possible = sorted((each for each in visible if _beginning(each.name) in lowered), key=_by_name)
         names = _in_full({document.name for document in possible}, question)
         whole = [document for document in possible if document.name in names]
         only = attached + [document for document in whole if document not in attached]
         named = only or [document for document in possible if _naming(document.name, question)]
         if not named:
-            return Narrowed(question, tuple(each.document for each in visible if each.document in spoken_of))
+            spoken = sorted((each for each in visible if each.document in spoken_of), key=_by_name)
+            return Narrowed(question, tuple(each.document for each in spoken))
         rest = question
         for document in sorted(named, key=lambda document: -len(document.name)):
             rest = _without(document.name, rest)
@@ -124,6 +129,10 @@ class Search:
                 question, self._scope, limit=CANDIDATES, documents=list(documents) or None
             )
         return self._made[key]
+
+
+def _by_name(document: DocumentName) -> tuple[str, str]:
+    return document.name.casefold(), document.document
 
 
 @functools.lru_cache(maxsize=65_536)

@@ -76,7 +76,7 @@ def _meant(part: _Part, wish: Wish) -> bool:
 
 async def outline(documents: Sequence[str], wish: Wish, context: Context) -> tuple[list[Evidence], int]:
     """The parts that are quoted, each from its first sentence on, and how many there are beside them."""
-    visible = [document for document in await context.search.visible() if document.document in documents]
+    visible = await context.search.documents(documents)
     catalog = context.parts.documents
     read = await asyncio.gather(*(catalog.sections(document.key) for document in visible))
     evidence: list[Evidence] = []

@@ -82,11 +82,10 @@ async def sketch(state: ResearchState, runtime: Runtime[Context]) -> Json:
     context = runtime.context
     await context.status("reading the document")
     evidence, left_out = await outline(state["documents"], state["wish"] or Wish(), context)
-    visible = [each for each in await context.search.visible() if each.document in state["documents"]]
     return {
         "evidence": evidence,
         "left_out": left_out,
-        "nearest": as_nearest(visible),
+        "nearest": as_nearest(await context.search.documents(state["documents"])),
         "confidence": 1.0 if evidence else 0.0,
         "limits": [],
         "trace": [{"parts": len(evidence), "left_out": left_out}],

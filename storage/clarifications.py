@@ -11,7 +11,7 @@ from sqlalchemy import Row as SqlRow
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.database import Database
-from storage.journal import ALIVE
+from storage.journal import is_alive
 from storage.schema import clarifications, clock, journal
 from storage.transcript import Place
 
@@ -111,7 +111,7 @@ class Clarifications:
 
     async def agent_threads(self) -> set[str]:
         """In which the agent waits for a choice, or for its turn to go on with one."""
-        deciding = select(journal.c.id).where(journal.c.state.in_(ALIVE))
+        deciding = select(journal.c.id).where(is_alive(journal))
         waits = or_(clarifications.c.state == "open", clarifications.c.decided_by.in_(deciding))
         async with self._database.read() as connection:
             return set(await connection.scalars(select(clarifications.c.agent_thread).where(waits)))

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.database import Database
-from storage.models import Anchor, Document, DocumentState, Scope, Section, Version, document_id
+from storage.models import Anchor, Document, DocumentName, DocumentState, Scope, Section, Version, document_id
 from storage.schema import clock, documents, sections, tombstones
 
 Item = TypeVar("Item")
@@ -28,8 +28,8 @@ LATE = "a version of this file that was posted later answers already"
 
 _AT_ONCE = 400  # values in one IN list
 _DEAD = (State.SUPERSEDED, State.DELETED)
-_FIELDS = list(Document.__dataclass_fields__)
-_COLUMNS = [documents.c[field] for field in _FIELDS]
+_COLUMNS = [documents.c[field] for field in Document.__dataclass_fields__]
+_STATE = [column.name for column in _COLUMNS].index("state")
 _MEANINGLESS = re.compile(
     r"""(image|img|dsc|dcim|pxl|photo|picture|pasted|clipboard|untitled|unnamed|unknown|noname|message|snippet
         |blob|capture|screen[ ]?(shot|cap|grab|recording)?|bildschirmfoto|unbenannt|sans[ ]titre|sin[ ]t[íi]tulo
@@ -137,6 +137,18 @@ class Documents:
         """The current documents of a scope, by name."""
         return await self._in_audiences(scope.workspace, scope.audiences, documents.c.state == State.CURRENT)
 
+    async def names(self, scope: Scope) -> list[DocumentName]:
+        """The names of the current documents of a scope, in no order: every turn looks through them."""
+        query = select(documents.c.document, documents.c.name).where(
+            documents.c.workspace == scope.workspace, documents.c.state == State.CURRENT
+        )
+        async with self._database.read() as connection:
+            return [
+                DocumentName(document, name)
+                for some in _chunks(sorted(scope.audiences))
+                for document, name in (await connection.execute(query.where(documents.c.audience.in_(some)))).all()
+            ]
+
     async def listed(self, workspace: str, audiences: Collection[str] | None = None) -> list[Document]:
         """What `docs` shows: the current versions, and the newest ones that were refused."""
         other = documents.alias()
@@ -149,16 +161,21 @@ class Documents:
 
     async def living(self, workspace: str, versions: Collection[Version]) -> dict[Version, Document]:
         """Those of the versions that are current."""
-        wanted = set(versions)
         found: dict[Version, Document] = {}
-        for some in _chunks(sorted({version.document for version in wanted})):
-            query = select(*_COLUMNS).where(
-                documents.c.workspace == workspace,
-                documents.c.state == State.CURRENT,
-                documents.c.document.in_(some),
-            )
-            found |= {document.key: document for document in await self._select(query) if document.key in wanted}
+        for some in _chunks(sorted({version.document for version in versions})):
+            living = await self._select(select(*_COLUMNS).where(_living(workspace, some)))
+            found |= {document.key: document for document in living if document.key in versions}
         return found
+
+    async def audiences(self, workspace: str, versions: Collection[Version]) -> dict[Version, str]:
+        """Those of the versions that are current, with who may read them."""
+        found: dict[Version, str] = {}
+        query = select(documents.c.document, documents.c.version, documents.c.audience)
+        async with self._database.read() as connection:
+            for some in _chunks(sorted({version.document for version in versions})):
+                for document, version, audience in await connection.execute(query.where(_living(workspace, some))):
+                    found[Version(document, version)] = audience
+        return {version: found[version] for version in versions if version in found}
 
     async def dead(self, workspace: str) -> list[Version]:
         """Superseded or deleted versions that the store may still hold."""
@@ -214,7 +231,8 @@ class Documents:
         found: dict[tuple[Version, int], Section] = {}
         async with self._database.read() as connection:
             for some in _chunks((*version, number) for version, number in places):
-                for row in await connection.execute(select(sections).where(key.in_(some))):
+                of_these = sections.c.document.in_({document for document, *_ in some})  # else SQLite reads them all
+                for row in await connection.execute(select(sections).where(of_these, key.in_(some))):
                     found[Version(row.document, row.version), row.number] = _section(row)
         return found
 
@@ -426,6 +444,10 @@ def _of(columns: Any, version: Version) -> ColumnElement[bool]:
     return and_(columns.document == version.document, columns.version == version.version)
 
 
+def _living(workspace: str, ids: Collection[str]) -> ColumnElement[bool]:
+    return and_(documents.c.workspace == workspace, documents.c.state == State.CURRENT, documents.c.document.in_(ids))
+
+
 def _is_dead() -> ColumnElement[bool]:
     return and_(documents.c.state.in_(_DEAD), documents.c.cleaned == false())
 
@@ -444,7 +466,9 @@ def _same_place(document: Document) -> ColumnElement[bool]:
 
 
 def _document(row: Row[Any]) -> Document:
-    return Document(**dict(zip(_FIELDS, row, strict=False)) | {"state": State(row.state)})
+    values: list[Any] = [*row]
+    values[_STATE] = State(values[_STATE])
+    return Document(*values)
 
 
 def _section(row: Row[Any]) -> Section:

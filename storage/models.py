@@ -39,6 +39,13 @@ class Version(NamedTuple):
     version: int
 
 
+class DocumentName(NamedTuple):
+    """A current document, as far as a question may name it."""
+
+    document: str
+    name: str
+
+
 class DocumentState(StrEnum):
     PENDING = "pending"  # being read
     CURRENT = "current"  # the version that answers

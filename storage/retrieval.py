@@ -11,7 +11,7 @@ from storage.documents import Documents
 from storage.embeddings import Embedder, script_of
 from storage.errors import EmbeddingUnavailable
 from storage.knowledge import KnowledgeStore, Mode, Query, Vector
-from storage.models import Document, Hit, Scope, Version, versions_of
+from storage.models import Hit, Scope, versions_of
 from storage.terms import content_terms, cut
 
 EMBEDDING_DOWN = "the embedding model is down: keyword search only"
@@ -80,8 +80,8 @@ class Retriever:
         wanted, living = query.limit, list[Hit]()
         for _ in range(_ROUNDS):
             hits = await self._store.search(query)
-            current = await self._documents.living(query.scope.workspace, versions_of(hits))
-            living = [hit for hit in hits if _may_show(hit, current, query.scope)]
+            audiences = await self._documents.audiences(query.scope.workspace, versions_of(hits))
+            living = [hit for hit in hits if audiences.get(hit.passage.key) in query.scope.audiences]
             if len(living) >= wanted or len(hits) < query.limit:
                 break
             dead = frozenset(query.dead) | (versions_of(hits) - versions_of(living))
@@ -108,8 +108,3 @@ class Retriever:
         while len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
         return vector
-
-
-def _may_show(hit: Hit, current: dict[Version, Document], scope: Scope) -> bool:
-    document = current.get(hit.passage.key)
-    return document is not None and document.audience in scope.audiences

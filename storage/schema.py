@@ -96,6 +96,7 @@ Index(
     postgresql_where=journal.c.state.in_(("open", "running", "sending")),
 )
 Index("children", journal.c.parent)
+Index("asked", journal.c.user, journal.c.claimed_at)
 
 channels = Table(
     "channels",

@@ -140,7 +140,12 @@ def _characters(run: str) -> Iterator[str]:
             yield cluster + clusters[place + 1]
 
 
-def _word(word: str) -> Iterator[str]:
+@functools.lru_cache(maxsize=50_000)
+def _word(word: str) -> tuple[str, ...]:
+    return tuple(_parts(word))
+
+
+def _parts(word: str) -> Iterator[str]:
     hyphened = word.split("-")
     if len(hyphened) > 1 and _DIGIT.search(word):
         yield "".join(hyphened).casefold()[:LONGEST_TERM]  # IL-6 is IL6
@@ -162,7 +167,6 @@ def _identifier(word: str) -> Iterator[str]:
             yield from map(_stem, pieces if len(pieces) <= _MOST_PIECES else ())
 
 
-@functools.lru_cache(maxsize=50_000)
 def _stem(word: str) -> str:
     return _stemmer().stemWord(word.casefold()[:LONGEST_TERM]).replace("'", "") or word
 

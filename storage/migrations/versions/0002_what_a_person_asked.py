@@ -1,0 +1,14 @@
+"""what a person asked lately is found without reading the journal"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_index("asked", "journal", ["user", "claimed_at"], unique=False)
