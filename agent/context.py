@@ -10,11 +10,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from agent.budget import Budget
+from agent.grading import Grade, grade
 from agent.limits import TurnLimits
 from agent.outcomes import Emit, Status
 from agent.rerank import Reranker
 from storage.documents import Documents
-from storage.models import Document, DocumentName, Scope
+from storage.models import Document, DocumentName, Hit, Scope
 from storage.retrieval import Retrieved, Retriever
 from storage.terms import content_terms
 from storage.transcript import Place, Said, Transcript
@@ -80,6 +81,7 @@ class Search:
         self._made: dict[tuple[str, frozenset[str]], Retrieved] = {}
         self._narrowed: dict[tuple[str, frozenset[str]], Narrowed] = {}
         self._visible: list[DocumentName] | None = None
+        self._graded: dict[tuple[str, tuple[str, ...]], Grade] = {}
 
     async def visible(self) -> list[DocumentName]:
         """The documents that this turn may draw on."""
@@ -119,6 +121,13 @@ class Search:
             rest = _without(document.name, rest)
         query = rest if content_terms(rest) else question
         return Narrowed(query, tuple(document.document for document in named), bool(only), rest)
+
+    def grade(self, question: str, hits: Sequence[Hit]) -> Grade:
+        """Whether these passages answer the question; each verdict is given once."""
+        key = (question, tuple(hit.passage.id for hit in hits))
+        if key not in self._graded:
+            self._graded[key] = grade(question, hits, self._parts.threshold)
+        return self._graded[key]
 
     async def passages(self, question: str, documents: Collection[str] = ()) -> Retrieved:
         key = (question, frozenset(documents))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from agent import prompts
 from agent.budget import Account
 from agent.context import Context
-from agent.grading import ambiguous, grade
+from agent.grading import ambiguous
 from agent.outcomes import Option
 from agent.outline import wish_of
 from agent.state import Choice, Json, Pending, Question, State, said_from_json
@@ -105,7 +105,7 @@ async def _settled(question: Question, context: Context) -> bool:
     if not question["documents"] or not narrowed.documents:
         return False
     found = await context.search.passages(narrowed.query, narrowed.documents)
-    return grade(narrowed.query, found.hits, context.parts.threshold).found
+    return context.search.grade(narrowed.query, found.hits).found
 
 
 _EVERY = re.compile(
@@ -172,7 +172,7 @@ async def _promising(question: str, context: Context) -> Sequence[Hit]:
     """What is found where the question points to, if it is good enough for an answer."""
     narrowed = await context.search.narrowed(question)
     found = await context.search.passages(narrowed.query, narrowed.documents)
-    return found.hits if grade(narrowed.query, found.hits, context.parts.threshold).found else ()
+    return found.hits if context.search.grade(narrowed.query, found.hits).found else ()
 
 
 def _open(text: str) -> Understanding:

@@ -15,7 +15,6 @@ from langgraph.runtime import Runtime
 
 from agent.context import Context
 from agent.evidence import as_finding, as_nearest, chosen_passages, read_sections
-from agent.grading import grade as graded
 from agent.outline import outline, wish_of
 from agent.rerank import RerankUnavailable
 from agent.state import Asked, Json, Researched, ResearchState, Wish
@@ -118,7 +117,7 @@ async def rerank(state: ResearchState, runtime: Runtime[Context]) -> Json:
 
 @traced
 async def grade(state: ResearchState, runtime: Runtime[Context]) -> Json:
-    verdict = graded(state["query"], state["hits"], runtime.context.parts.threshold)
+    verdict = runtime.context.search.grade(state["query"], state["hits"])
     sure = verdict.found or (state["chosen"] and bool(state["documents"]) and bool(state["hits"]))
     is_read = runtime.context.calls is not None and verdict.confidence >= READ_BY_MODEL and not _may_widen(state)
     return {

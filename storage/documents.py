@@ -7,13 +7,28 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Row, and_, delete, exists, false, func, insert, or_, select, true, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -139,15 +154,12 @@ class Documents:
 
     async def names(self, scope: Scope) -> list[DocumentName]:
         """The names of the current documents of a scope, in no order: every turn looks through them."""
-        query = select(documents.c.document, documents.c.name).where(
-            documents.c.workspace == scope.workspace, documents.c.state == State.CURRENT
-        )
+        found: list[DocumentName] = []
         async with self._database.read() as connection:
-            return [
-                DocumentName(document, name)
-                for some in _chunks(sorted(scope.audiences))
-                for document, name in (await connection.execute(query.where(documents.c.audience.in_(some)))).all()
-            ]
+            for some in _chunks(sorted(scope.audiences)):
+                named = await connection.execute(_NAMES, {"workspace": scope.workspace, "audiences": some})
+                found += [DocumentName(document, name) for document, name in named.all()]
+        return found
 
     async def listed(self, workspace: str, audiences: Collection[str] | None = None) -> list[Document]:
         """What `docs` shows: the current versions, and the newest ones that were refused."""
@@ -163,18 +175,17 @@ class Documents:
         """Those of the versions that are current."""
         found: dict[Version, Document] = {}
         for some in _chunks(sorted({version.document for version in versions})):
-            living = await self._select(select(*_COLUMNS).where(_living(workspace, some)))
+            living = await self._select(_LIVING, {"workspace": workspace, "documents": some})
             found |= {document.key: document for document in living if document.key in versions}
         return found
 
     async def audiences(self, workspace: str, versions: Collection[Version]) -> dict[Version, str]:
         """Those of the versions that are current, with who may read them."""
         found: dict[Version, str] = {}
-        query = select(documents.c.document, documents.c.version, documents.c.audience)
         async with self._database.read() as connection:
             for some in _chunks(sorted({version.document for version in versions})):
-                for document, version, audience in await connection.execute(query.where(_living(workspace, some))):
-                    found[Version(document, version)] = audience
+                living = await connection.execute(_AUDIENCES, {"workspace": workspace, "documents": some})
+                found |= {Version(document, version): audience for document, version, audience in living}
         return {version: found[version] for version in versions if version in found}
 
     async def dead(self, workspace: str) -> list[Version]:
@@ -423,9 +434,9 @@ class Documents:
             found += await self._select(query if group is None else query.where(documents.c.audience.in_(group)))
         return sorted(found, key=lambda document: (document.name.casefold(), document.document, document.version))
 
-    async def _select(self, query: Any) -> list[Document]:
+    async def _select(self, query: Any, values: Mapping[str, Any] | None = None) -> list[Document]:
         async with self._database.read() as connection:
-            return [_document(row) for row in (await connection.execute(query)).all()]
+            return [_document(row) for row in (await connection.execute(query, values)).all()]
 
     async def _versions(self, *conditions: ColumnElement[bool]) -> list[Version]:
         query = select(documents.c.document, documents.c.version).where(*conditions)
@@ -444,8 +455,14 @@ def _of(columns: Any, version: Version) -> ColumnElement[bool]:
     return and_(columns.document == version.document, columns.version == version.version)
 
 
-def _living(workspace: str, ids: Collection[str]) -> ColumnElement[bool]:
-    return and_(documents.c.workspace == workspace, documents.c.state == State.CURRENT, documents.c.document.in_(ids))
+# Made once: making them takes longer than asking with them, and each turn asks them several times
+_OF_WORKSPACE = and_(documents.c.workspace == bindparam("workspace"), documents.c.state == State.CURRENT)
+_OF_THESE = documents.c.document.in_(bindparam("documents", expanding=True))
+_LIVING = select(*_COLUMNS).where(_OF_WORKSPACE, _OF_THESE)
+_AUDIENCES = select(documents.c.document, documents.c.version, documents.c.audience).where(_OF_WORKSPACE, _OF_THESE)
+_NAMES = select(documents.c.document, documents.c.name).where(
+    _OF_WORKSPACE, documents.c.audience.in_(bindparam("audiences", expanding=True))
+)
 
 
 def _is_dead() -> ColumnElement[bool]:

@@ -85,6 +85,7 @@ def indexed_text(passage: Passage) -> str:
     return "\n".join(part for part in (_title(passage.name), headings, passage.text) if part)
 
 
+@functools.lru_cache(maxsize=50_000)
 def _title(name: str) -> str:
     """The words of a document's name, and its year; "" for a name that means nothing."""
     if means_nothing(name):
