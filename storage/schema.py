@@ -263,6 +263,7 @@ clarifications = Table(
     UniqueConstraint("turn"),
     CheckConstraint("state in ('open', 'decided', 'expired', 'withdrawn')", name="state"),
 )
+Index("decisions", clarifications.c.decided_by)
 Index(
     "one_open_clarification",
     clarifications.c.agent_thread,

@@ -1,4 +1,4 @@
-"""what a person asked lately is found without reading the journal"""
+"""what every turn looks up is found without reading whole tables"""
 
 from __future__ import annotations
 
@@ -12,3 +12,4 @@ depends_on = None
 
 def upgrade() -> None:
     op.create_index("asked", "journal", ["user", "claimed_at"], unique=False)
+    op.create_index("decisions", "clarifications", ["decided_by"], unique=False)
