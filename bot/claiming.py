@@ -144,6 +144,7 @@ class Claiming:
         await self._own_line(incoming)
         row, _ = await self._stores.journal.claim(connection, new)
         received = await self._withdraw(connection, row, files=True)
+        await self._stores.documents.bury_post(connection, row.workspace, row.channel, row.message, incoming.attachment)
         await self._stores.transcript.delete_question(connection, place_of(row), row.message)
         return received
 

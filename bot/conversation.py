@@ -68,7 +68,7 @@ class Conversation:
         if row.kind == Kind.NOTICE:
             return await self._notify(row, incoming)
         if row.kind == Kind.DELETE:
-            return await self._delete(row, incoming)
+            return await self._delete(row)
         if row.kind == Kind.ACTION:
             return await self._ask(row, incoming)
         return await self._answer(row, incoming)
@@ -208,8 +208,8 @@ class Conversation:
         async with self._stores.database.read() as connection:
             return await self._stores.clarifications.open_in(connection, place_of(row))
 
-    async def _delete(self, row: Row, incoming: Incoming) -> Outcome:
-        await self._stores.documents.delete_post(row.workspace, row.channel, row.message, incoming.attachment)
+    async def _delete(self, row: Row) -> Outcome:
+        """Its documents answer no more since it was claimed."""
         await self._ingestor.clean(row.workspace)
         await self.forget_ended()
         for turn in await self._stores.journal.of_message(row.platform, row.workspace, row.message):

@@ -361,32 +361,38 @@ class Documents:
     # ending
 
     async def delete_post(self, workspace: str, channel: str, message: str, attachment: str = "") -> list[Document]:
+        """`bury_post`, by itself."""
+        async with self._database.write() as connection:
+            return await self.bury_post(connection, workspace, channel, message, attachment)
+
+    async def bury_post(
+        self, connection: AsyncConnection, workspace: str, channel: str, message: str, attachment: str = ""
+    ) -> list[Document]:
         """A post, or one file of it, was deleted: what answered through it answers no more. Returns what ended.
 
-        A tombstone stays for an ingestion that comes late. Where the same content was posted again in the same
-        place, the document lives on by that post.
+        A step of the caller's transaction. A tombstone stays for an ingestion that comes late. Where the same content
+        was posted again in the same place, the document lives on by that post.
         """
         of_post = and_(
             documents.c.workspace == workspace, documents.c.channel == channel, documents.c.message == message
         )
         if attachment:
             of_post = and_(of_post, documents.c.attachment == attachment)
-        async with self._database.write() as connection:
-            await self._bury_post(connection, _PostKey(workspace, channel, message, attachment))
-            await connection.execute(
-                update(documents)
-                .where(of_post, or_(documents.c.state.in_((State.PENDING, State.REFUSED)), _is_repeat()))
-                .values(state=State.DELETED)
-            )
-            await connection.execute(
-                update(documents)
-                .where(of_post, documents.c.state == State.SUPERSEDED)
-                .values(state=State.DELETED, cleaned=false())
-            )
-            current = await connection.execute(
-                select(*_COLUMNS).where(of_post, documents.c.state == State.CURRENT).with_for_update()
-            )
-            return [row for row in map(_document, current.all()) if await _end(connection, row)]
+        await self._bury(connection, _PostKey(workspace, channel, message, attachment))
+        await connection.execute(
+            update(documents)
+            .where(of_post, or_(documents.c.state.in_((State.PENDING, State.REFUSED)), _is_repeat()))
+            .values(state=State.DELETED)
+        )
+        await connection.execute(
+            update(documents)
+            .where(of_post, documents.c.state == State.SUPERSEDED)
+            .values(state=State.DELETED, cleaned=false())
+        )
+        current = await connection.execute(
+            select(*_COLUMNS).where(of_post, documents.c.state == State.CURRENT).with_for_update()
+        )
+        return [row for row in map(_document, current.all()) if await _end(connection, row)]
 
     async def forget(self, document: str) -> Document | None:
         """End a document with all its versions, and the posts that repeated it. Returns the one that answered."""
@@ -420,7 +426,7 @@ class Documents:
                     gone = exists().where(_of(documents.c, version), documents.c.state == State.DELETED)
                     await connection.execute(delete(sections).where(_of(sections.c, version), gone))
 
-    async def _bury_post(self, connection: AsyncConnection, key: _PostKey) -> None:
+    async def _bury(self, connection: AsyncConnection, key: _PostKey) -> None:
         into = postgresql.insert if self._database.dialect == "postgresql" else sqlite.insert
         await connection.execute(into(tombstones).values(**key._asdict(), at=clock()).on_conflict_do_nothing())
 

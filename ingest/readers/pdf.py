@@ -19,6 +19,8 @@ _BOOKMARKS = 5000
 _HYPHENATED = re.compile("(?<=\\w)[\ufffe\x02]\\s*\n?(?=\\w)")
 _IDEOGRAPH = "[\u2e80-\u303f\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff60]"
 _SPACED_OUT = re.compile(f"{_IDEOGRAPH}(?: {_IDEOGRAPH}){{3,}}")  # set with a space between any two characters
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
+_LIGATURE = 3  # characters that one drawing stands for, at most
 _NOT_READABLE = "it is broken: open it, export it as PDF again and post that"
 
 
@@ -59,13 +61,33 @@ def _page(document: pypdfium2.PdfDocument, number: int) -> tuple[str, bool]:
     except pypdfium2.PdfiumError:
         return "", True
     with_text = page.get_textpage()
-    text = clean(_HYPHENATED.sub("", with_text.get_text_bounded()))
+    text = with_text.get_text_bounded()
+    for turned in _turned(with_text) if _RIGHT_TO_LEFT.search(text) else ():
+        text = text.replace(turned, turned[::-1])
+    text = clean(_HYPHENATED.sub("", text))
     text = _SPACED_OUT.sub(lambda match: match[0].replace(" ", ""), text)
     with_text.close()
     text = "\n".join([text.rstrip(), *_form_values(page)]).strip("\n")
     is_picture = not text.strip() and next(page.get_objects([pdfium.FPDF_PAGEOBJ_IMAGE]), None) is not None
     page.close()
     return text, is_picture
+
+
+def _turned(page: pypdfium2.PdfTextpage) -> Iterator[str]:
+    """Words that the page gives in letters beside their picture: PDFium turns them from right to left though they are
+    no drawing. All their characters stand in one box."""
+    run: str = ""
+    box: tuple[float, ...] | None = None
+    for place in range(page.count_chars()):
+        character = page.get_text_range(place, 1)
+        here = page.get_charbox(place) if _RIGHT_TO_LEFT.fullmatch(character) else None
+        if here is None or here != box:
+            if len(run) > _LIGATURE:
+                yield run
+            run, box = "", here
+        run += character if here is not None else ""
+    if len(run) > _LIGATURE:
+        yield run
 
 
 def _form_values(page: pypdfium2.PdfPage) -> Iterator[str]:

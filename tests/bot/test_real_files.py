@@ -28,7 +28,6 @@ TELLING = 12  # characters of a phrase that can be searched for
 NOT_READ = ("aud", "doc0", "img", "msg", "odp", "odt", "pages", "ppt0", "rtf", "zip01", "zip02")
 FALLS_SHORT = {
     "csv02_semicolon.csv": "the manifest's row goes over two lines of the file",
-    "pdf14_arabic_habibi.pdf": "PDFium gives the letters without their marks, and in the order in which they are drawn",
     "pdf24_merged_cells.pdf": "needs text recognition",
     "pdf51_redp_2col_sampled.pdf": "tables of a PDF are read as lines",
 }

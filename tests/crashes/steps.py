@@ -22,7 +22,7 @@ CONVERT = "ingest.convert:Converter.convert"
 SECTIONS = "storage.documents:Documents.store_sections"
 ADD = "storage.lance:LanceStore.add"
 SWAP = "storage.documents:Documents.swap"
-DELETE_POST = "storage.documents:Documents.delete_post"
+BURY = "storage.documents:Documents.bury_post"
 REMOVE = "storage.lance:LanceStore.remove"
 STEPS = (
     RECEIVE,
@@ -42,7 +42,7 @@ STEPS = (
     SECTIONS,
     ADD,
     SWAP,
-    DELETE_POST,
+    BURY,
     REMOVE,
 )
 

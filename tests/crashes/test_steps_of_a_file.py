@@ -93,8 +93,9 @@ async def test_a_new_version_takes_the_place_of_the_old_one_once(stage: Stage, s
 
 DELETED = {
     "claimed, not acknowledged": (steps.RECEIVE, "after", "Kind.DELETE"),
-    "withdrawn, no tombstone": (steps.DELETE_POST, "before"),
-    "tombstone set, not cleaned": (steps.DELETE_POST, "after"),
+    "withdrawn, no tombstone": (steps.BURY, "before"),
+    "tombstone set, not on disk": (steps.BURY, "after"),
+    "on disk, not cleaned": (steps.LEASE, "after", "kind='delete'"),
     "cleaned from the store, not from the catalog": (steps.REMOVE, "after"),
 }
 
@@ -122,7 +123,7 @@ async def test_a_file_that_is_posted_again_while_the_first_post_is_deleted_is_th
     await stage.person.outcome(first)
     second = await stage.person.post("library", files={"Twice.md": long_text("Twice", 1)})
     assert (await stage.person.outcome(second))["files"][0]["verdict"] == "unchanged"
-    stage.stop_at(steps.DELETE_POST, "after", first.message)
+    stage.stop_at(steps.LEASE, "after", "kind='delete'", first.message)
     await stage.person.delete(first)
     await stage.recovers()
     await stage.settles()
