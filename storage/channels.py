@@ -38,6 +38,7 @@ class Channel:
 class Channels:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.changes = 0  # that were made here, in this process
 
     async def get(self, platform: str, workspace: str, channel: str) -> Channel | None:
         async with self._database.read() as connection:
@@ -63,7 +64,8 @@ class Channels:
             after = edit(before)
             if not found or after != before:
                 await _store(connection, after, is_new=not found)
-            return after
+        self.changes += 1
+        return after
 
     async def visible(self, platform: str, workspace: str, user: str) -> list[Channel]:
         """The channels that this person may read, by name."""

@@ -73,6 +73,11 @@ class WeaviateServer:
                 [PROGRAM, *place], cwd=self._home, env=self._settings, stdout=log, stderr=subprocess.STDOUT
             )
 
+    def terminate(self) -> None:
+        """As an operator stops it: what it has taken is on its disk. Doesn't wait for its end."""
+        if self._child is not None:
+            self._child.terminate()
+
     def kill(self) -> None:
         child, self._child = self._child, None
         if child is not None:

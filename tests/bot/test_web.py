@@ -8,6 +8,7 @@ import io
 import json
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,13 @@ from sqlalchemy import delete
 from agent.outcomes import Status, Step, Token
 from bot.adapters.web import WebNotStarted
 from bot.adapters.web import events as events_module
+from bot.adapters.web.events import Glimpses
 from bot.adapters.web.names import file_name
 from bot.adapters.web.shapes import whole_text
 from bot.messages import Attachment, Kind
 from bot.platform import FetchFailed, Refused, Turn, Why
+from storage.channels import Channel, Channels
+from storage.database import open_database, sqlite_url
 from storage.documents import FilePost, identity
 from storage.models import Anchor, Section, channel_audience
 from storage.schema import sections
@@ -968,3 +972,15 @@ async def test_what_writes_on_this_machine_is_for_who_is_on_it(page: Served, tmp
     for path in ("/api/backup", "/api/reembed"):
         assert (await page.call("POST", path, json=target, headers={"X-Forwarded-For": "10.0.0.1"}))[0] == 403
     assert len(page.core.backups) == 1
+
+
+async def test_who_comes_into_a_channel_hears_what_is_said_in_it_at_once(tmp_path: Path) -> None:
+    async with open_database(sqlite_url(tmp_path / "app.sqlite")) as database:
+        channels = Channels(database)
+        glimpses = Glimpses(channels)
+        await channels.put(Channel("web", "local", "hr", visibility="private", members=frozenset({"ann"})))
+        before = await glimpses.channel("local", "hr")
+        assert before is not None and not before.sees("bo")
+        await channels.put(replace(before, members=frozenset({"ann", "bo"})))
+        after = await glimpses.channel("local", "hr")
+        assert after is not None and after.sees("bo")

@@ -106,11 +106,13 @@ class Glimpses:
         self._channels = channels
         self._seen: dict[tuple[str, str], Channel | None] = {}
         self._until = 0.0
+        self._changes = 0
 
     async def channel(self, workspace: str, channel: str) -> Channel | None:
-        if self._until < time.monotonic():
+        if self._until < time.monotonic() or self._changes != self._channels.changes:
             self._seen.clear()
             self._until = time.monotonic() + GLIMPSE_SECONDS
+            self._changes = self._channels.changes
         key = workspace, channel
         if key in self._seen:
             return self._seen[key]
