@@ -22,6 +22,8 @@ const live = new Live();
 const events = new Events();
 const composers = new Map();
 const expected = new Map(); // message → who waits for its reply
+const REPLIES = 50; // that are kept for who asks for them late: a reply may be here before its message's id
+const replies = new Map(); // message → its reply
 const threadOf = new Map(); // message → thread, of what this tab posted
 
 const channels = new Channels({
@@ -35,7 +37,7 @@ const citation = new CitationPanel();
 const documents = new Documents({
   titleOf,
   add: () => channelComposer().picker.click(),
-  expect: (message, take) => expected.set(message, take),
+  expect: (message, take) => (replies.has(message) ? take(replies.get(message)) : expected.set(message, take)),
 });
 const channel = new Channel({
   documents,
@@ -171,6 +173,8 @@ events.addEventListener("token", ({ detail: { message, text } }) => {
 events.addEventListener("reply", ({ detail: message }) => {
   if (!message?.message) return;
   live.end(message.reply_to);
+  replies.set(message.reply_to, message);
+  if (replies.size > REPLIES) replies.delete(replies.keys().next().value);
   const take = expected.get(message.reply_to);
   if (take) {
     expected.delete(message.reply_to);
