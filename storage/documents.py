@@ -378,7 +378,7 @@ class Documents:
         )
         if attachment:
             of_post = and_(of_post, documents.c.attachment == attachment)
-        await self._bury(connection, _PostKey(workspace, channel, message, attachment))
+        await self._set_tombstone(connection, _PostKey(workspace, channel, message, attachment))
         await connection.execute(
             update(documents)
             .where(of_post, or_(documents.c.state.in_((State.PENDING, State.REFUSED)), _is_repeat()))
@@ -426,7 +426,7 @@ class Documents:
                     gone = exists().where(_of(documents.c, version), documents.c.state == State.DELETED)
                     await connection.execute(delete(sections).where(_of(sections.c, version), gone))
 
-    async def _bury(self, connection: AsyncConnection, key: _PostKey) -> None:
+    async def _set_tombstone(self, connection: AsyncConnection, key: _PostKey) -> None:
         into = postgresql.insert if self._database.dialect == "postgresql" else sqlite.insert
         await connection.execute(into(tombstones).values(**key._asdict(), at=clock()).on_conflict_do_nothing())
 

@@ -37,7 +37,10 @@ const citation = new CitationPanel();
 const documents = new Documents({
   titleOf,
   add: () => channelComposer().picker.click(),
-  expect: (message, take) => (replies.has(message) ? take(replies.get(message)) : expected.set(message, take)),
+  expect: (message, take) => {
+    expected.set(message, take);
+    if (replies.has(message)) handOver(replies.get(message));
+  },
 });
 const channel = new Channel({
   documents,
@@ -170,17 +173,20 @@ events.addEventListener("token", ({ detail: { message, text } }) => {
   thread.drawTurn(message);
 });
 
+function handOver(reply) {
+  const take = expected.get(reply.reply_to);
+  if (!take) return;
+  expected.delete(reply.reply_to);
+  take(reply);
+  announce(reply.text);
+}
+
 events.addEventListener("reply", ({ detail: message }) => {
   if (!message?.message) return;
   live.end(message.reply_to);
   replies.set(message.reply_to, message);
   if (replies.size > REPLIES) replies.delete(replies.keys().next().value);
-  const take = expected.get(message.reply_to);
-  if (take) {
-    expected.delete(message.reply_to);
-    take(message);
-    announce(message.text);
-  }
+  handOver(message);
   const where = message.thread ?? threadOf.get(message.reply_to);
   if (where === thread.id || thread.hears(message)) thread.reply(message);
   else elsewhere(message, where);
