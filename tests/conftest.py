@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import socket
@@ -37,11 +38,21 @@ def log_levels() -> None:
 
 
 @pytest.fixture(scope="session")
-def free_port() -> Callable[[], int]:
+def free_port(worker_id: str) -> Callable[[], int]:
+    """Of ports that no system gives to an outgoing connection, so that one that was free stays so until it is bound.
+
+    Each worker has its own, and each is named once.
+    """
+    worker = int(worker_id.removeprefix("gw")) if worker_id.startswith("gw") else 0
+    ports = iter(range(20_000 + worker * 1_500, 20_000 + (worker + 1) * 1_500))
+
     def find() -> int:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return int(probe.getsockname()[1])
+        for port in ports:
+            with socket.socket() as probe, contextlib.suppress(OSError):
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", port))
+                return port
+        pytest.fail("no free port is left")
 
     return find
 
