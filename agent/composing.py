@@ -44,7 +44,7 @@ class Composing:
 
     async def _answer(self, finding: Finding) -> None:
         texts = texts_for(finding["question"])
-        if not await self._context.search.visible():
+        if await self._context.search.is_empty():
             await self._writing.paragraph(texts.no_documents)
         elif not finding["found"] or not await self._found(finding, texts):
             await self._not_found(finding, texts)

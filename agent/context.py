@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -80,21 +79,21 @@ class Search:
         self._attached = tuple(attached)
         self._made: dict[tuple[str, frozenset[str]], Retrieved] = {}
         self._narrowed: dict[tuple[str, frozenset[str]], Narrowed] = {}
-        self._visible: list[DocumentName] | None = None
+        self._is_empty: bool | None = None
         self._graded: dict[tuple[str, tuple[str, ...]], Grade] = {}
 
-    async def visible(self) -> list[DocumentName]:
-        """The documents that this turn may draw on."""
-        if self._visible is None:
-            self._visible = await self._parts.documents.names(self._scope)
-        return self._visible
+    async def is_empty(self) -> bool:
+        """Whether there is no document that this turn may draw on."""
+        if self._is_empty is None:
+            self._is_empty = await self._parts.documents.is_empty(self._scope)
+        return self._is_empty
 
     async def documents(self, ids: Collection[str]) -> list[Document]:
         """Those of these that this turn may draw on, by name."""
-        return [each for each in await self._parts.documents.visible(self._scope) if each.document in ids]
+        return await self._parts.documents.visible(self._scope, ids) if ids else []
 
     async def attached_names(self) -> list[str]:
-        return [document.name for document in await self.visible() if document.document in self._attached]
+        return [document.name for document in await self.documents(self._attached)]
 
     async def narrowed(self, question: str, spoken_of: Collection[str] = ()) -> Narrowed:
         """Where to look: in the files that came with the question or that it names in full, and nowhere else; first in
@@ -105,17 +104,15 @@ class Search:
         return self._narrowed[key]
 
     async def _narrow(self, question: str, spoken_of: Collection[str]) -> Narrowed:
-        visible = await self.visible()
-        attached = [document for document in visible if document.document in self._attached]
-        lowered = question.casefold()
-        possible = sorted((each for each in visible if _beginning(each.name) in lowered), key=_by_name)
+        possible = await self._parts.documents.named(self._scope, question, {*self._attached, *spoken_of})
+        possible.sort(key=_by_name)
+        attached = [document for document in possible if document.document in self._attached]
         names = _in_full({document.name for document in possible}, question)
         whole = [document for document in possible if document.name in names]
         only = attached + [document for document in whole if document not in attached]
         named = only or [document for document in possible if _naming(document.name, question)]
         if not named:
-            spoken = sorted((each for each in visible if each.document in spoken_of), key=_by_name)
-            return Narrowed(question, tuple(each.document for each in spoken))
+            return Narrowed(question, tuple(each.document for each in possible if each.document in spoken_of))
         rest = question
         for document in sorted(named, key=lambda document: -len(document.name)):
             rest = _without(document.name, rest)
@@ -131,7 +128,7 @@ class Search:
 
     async def passages(self, question: str, documents: Collection[str] = ()) -> Retrieved:
         key = (question, frozenset(documents))
-        if not await self.visible():
+        if await self.is_empty():
             return Retrieved(())
         if key not in self._made:
             self._made[key] = await self._parts.retriever.search(
@@ -142,13 +139,6 @@ class Search:
 
 def _by_name(document: DocumentName) -> tuple[str, str]:
     return document.name.casefold(), document.document
-
-
-@functools.lru_cache(maxsize=65_536)
-def _beginning(name: str) -> str:
-    """What a question that names this document holds in any case: most names are passed over for want of it."""
-    words = re.findall(r"[^\W_]+", PurePath(name).stem)
-    return (words[0] if words else name).casefold()
 
 
 def _naming(name: str, question: str) -> re.Match[str] | None:

@@ -139,7 +139,7 @@ async def _understood(text: str, said: Sequence[Said], context: Context, account
     names = await context.search.attached_names()
     most = context.parts.limits.questions
     guess = understand(text, said, names, most)
-    if guess.kind == "chat" or context.calls is None or not await context.search.visible():
+    if guess.kind == "chat" or context.calls is None or await context.search.is_empty():
         return guess
     reading = await context.calls.decide(prompts.Reading, prompts.read(text, said, names, most), account)
     if reading is None or reading.kind == "chat":
@@ -224,7 +224,8 @@ async def _narrowed(
     if chosen.kind == "words":
         return _question(chosen.question), []
     picked = [options[number] for number in chosen.options]
-    visible = {document.document for document in await context.search.visible()}
+    ids = {option.document for option in picked if option.document}
+    visible = {document.document for document in await context.search.documents(ids)}
     living = [option.document for option in picked if option.document in visible and option.document]
     gone = [plain(option.label) for option in picked if option.document and option.document not in visible]
     words = [option.label for option in picked if option.document is None]

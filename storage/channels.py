@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from itertools import groupby
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, insert, or_, select, update
+from sqlalchemy import Select, and_, bindparam, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.database import Database
@@ -42,7 +43,7 @@ class Channels:
 
     async def get(self, platform: str, workspace: str, channel: str) -> Channel | None:
         async with self._database.read() as connection:
-            found = await _select(connection, _is(platform, workspace, channel))
+            found = await _select(connection, _ONE, platform=platform, workspace=workspace, channel=channel)
         return found[0] if found else None
 
     async def ensure(self, platform: str, workspace: str, channel: str, user: str) -> Channel:
@@ -59,7 +60,7 @@ class Channels:
     ) -> Channel:
         """Read, edit and store a channel in one transaction; where it is new, this user makes it."""
         async with self._database.write() as connection:
-            found = await _select(connection, _is(platform, workspace, channel))
+            found = await _select(connection, _ONE, platform=platform, workspace=workspace, channel=channel)
             before = found[0] if found else _new(platform, workspace, channel, user)
             after = edit(before)
             if not found or after != before:
@@ -70,7 +71,7 @@ class Channels:
     async def visible(self, platform: str, workspace: str, user: str) -> list[Channel]:
         """The channels that this person may read, by name."""
         async with self._database.read() as connection:
-            return await _select(connection, _seen_by(platform, workspace, user))
+            return await _select(connection, _SEEN, platform=platform, workspace=workspace, user=user)
 
     async def scope(self, platform: str, workspace: str, channel: str, user: str, thread: str = "") -> Scope:
         """What a reply in this channel may draw on: what everyone who will see it may read."""
@@ -80,17 +81,18 @@ class Channels:
         """The same, of a channel that was read."""
         allowed = {here.channel}
         if here.visibility == "direct":
-            allowed.update(await self._names(_seen_by(here.platform, here.workspace, user)))
+            allowed.update(await self._names(here, user))
         elif here.visibility in ("public", "private"):
-            allowed.update(await self._names(_seen_by(here.platform, here.workspace, user="")))
+            allowed.update(await self._names(here, user=""))
         audiences = {channel_audience(each) for each in allowed}
         if thread:
             audiences.add(thread_audience(here.channel, thread))
         return Scope(here.workspace, frozenset(audiences))
 
-    async def _names(self, which: ColumnElement[bool]) -> list[str]:
+    async def _names(self, here: Channel, user: str) -> list[str]:
+        asked = {"platform": here.platform, "workspace": here.workspace, "user": user}
         async with self._database.read() as connection:
-            return list(await connection.scalars(select(channels.c.channel).where(which)))
+            return list(await connection.scalars(_NAMES_SEEN, asked))
 
 
 def _new(platform: str, workspace: str, channel: str, user: str) -> Channel:
@@ -108,35 +110,22 @@ async def _store(connection: AsyncConnection, channel: Channel, is_new: bool) ->
         new = {**key, **values, "created_by": channel.created_by, "created_at": clock()}
         await connection.execute(insert(channels).values(new))
     else:
-        await connection.execute(update(channels).where(_is(*key.values())).values(values))
+        this = and_(*(channels.c[name] == value for name, value in key.items()))
+        await connection.execute(update(channels).where(this).values(values))
     await connection.execute(delete(members).where(*(members.c[name] == value for name, value in key.items())))
     if channel.members:
         await connection.execute(insert(members), [{**key, "user": user} for user in sorted(channel.members)])
 
 
-def _seen_by(platform: str, workspace: str, user: str) -> ColumnElement[bool]:
-    theirs = select(members.c.channel).where(
-        members.c.platform == platform, members.c.workspace == workspace, members.c.user == user
-    )
-    return and_(
-        channels.c.platform == platform,
-        channels.c.workspace == workspace,
-        or_(channels.c.visibility == "public", channels.c.channel.in_(theirs)),
-    )
-
-
-def _is(platform: str, workspace: str, channel: str) -> ColumnElement[bool]:
-    return and_(channels.c.platform == platform, channels.c.workspace == workspace, channels.c.channel == channel)
-
-
-async def _select(connection: AsyncConnection, where: ColumnElement[bool]) -> list[Channel]:
-    rows = (await connection.execute(_WITH_MEMBERS.where(where))).all()
+async def _select(connection: AsyncConnection, query: Select[Any], **values: str) -> list[Channel]:
+    rows = (await connection.execute(query, values)).all()
     return [
-        Channel(**dict(zip(_FIELDS, values, strict=True)), members=frozenset(user for *_, user in theirs if user))
-        for values, theirs in groupby(rows, key=lambda row: tuple(row[:-1]))
+        Channel(**dict(zip(_FIELDS, found, strict=True)), members=frozenset(user for *_, user in theirs if user))
+        for found, theirs in groupby(rows, key=lambda row: tuple(row[:-1]))
     ]
 
 
+# Made once: making them takes longer than asking with them, and each turn asks them several times
 _FIELDS = [field.name for field in fields(Channel) if field.name != "members"]
 _OF_CHANNEL = and_(*(members.c[name] == channels.c[name] for name in ("platform", "workspace", "channel")))
 _WITH_MEMBERS = (
@@ -144,3 +133,11 @@ _WITH_MEMBERS = (
     .outerjoin(members, _OF_CHANNEL)
     .order_by(channels.c.channel)
 )
+_OF_WORKSPACE = and_(*(channels.c[name] == bindparam(name) for name in ("platform", "workspace")))
+_THEIRS = select(members.c.channel).where(
+    *(members.c[name] == bindparam(name) for name in ("platform", "workspace", "user"))
+)
+_SEEN_BY_USER = and_(_OF_WORKSPACE, or_(channels.c.visibility == "public", channels.c.channel.in_(_THEIRS)))
+_ONE = _WITH_MEMBERS.where(_OF_WORKSPACE, channels.c.channel == bindparam("channel"))
+_SEEN = _WITH_MEMBERS.where(_SEEN_BY_USER)
+_NAMES_SEEN = select(channels.c.channel).where(_SEEN_BY_USER)

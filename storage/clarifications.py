@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, insert, or_, select, update
 from sqlalchemy import Row as SqlRow
+from sqlalchemy import bindparam, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.database import Database
@@ -98,15 +98,13 @@ class Clarifications:
 
     async def open_in(self, connection: AsyncConnection, place: Place) -> list[Clarification]:
         """Those that wait in this thread and have not expired, the newest first."""
-        found = await connection.execute(
-            select(clarifications).where(*_waiting(place)).order_by(clarifications.c.created_at.desc())
-        )
+        found = await connection.execute(_WAITING, asdict(place))
         return [each for each in map(_clarification, found) if each is not None]
 
     async def decided_by(self, row: int) -> Clarification | None:
         """The clarification that this row of the journal answered."""
         async with self._database.read() as connection:
-            found = await connection.execute(select(clarifications).where(clarifications.c.decided_by == row))
+            found = await connection.execute(_DECIDED, {"row": row})
             return _clarification(found.one_or_none())
 
     async def agent_threads(self) -> set[str]:
@@ -146,18 +144,17 @@ class Clarifications:
         return [each for each in map(_clarification, over) if each is not None]
 
 
-def _waiting(place: Place) -> tuple[ColumnElement[bool], ...]:
-    return (
-        clarifications.c.platform == place.platform,
-        clarifications.c.workspace == place.workspace,
-        clarifications.c.channel == place.channel,
-        clarifications.c.thread == place.thread,
-        clarifications.c.state == "open",
-        clarifications.c.expires_at > clock(),
-    )
-
-
 def _clarification(found: SqlRow[Any] | None) -> Clarification | None:
     if found is None:
         return None
     return Clarification(**{name: getattr(found, name) for name in Clarification.__dataclass_fields__})
+
+
+# Made once: making them takes longer than asking with them, and each turn asks them
+_DECIDED = select(clarifications).where(clarifications.c.decided_by == bindparam("row"))
+_WAITING = (
+    select(clarifications)
+    .where(*(clarifications.c[each.name] == bindparam(each.name) for each in fields(Place)))
+    .where(clarifications.c.state == "open", clarifications.c.expires_at > clock())
+    .order_by(clarifications.c.created_at.desc())
+)

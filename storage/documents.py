@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
@@ -34,7 +35,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.database import Database
 from storage.models import Anchor, Document, DocumentName, DocumentState, Scope, Section, Version, document_id
-from storage.schema import clock, documents, sections, tombstones
+from storage.schema import clock, documents, position, sections, tombstones
 
 Item = TypeVar("Item")
 State = DocumentState
@@ -118,6 +119,12 @@ def means_nothing(name: str) -> bool:
     return not words or _MEANINGLESS.fullmatch(words) is not None
 
 
+def opening(name: str) -> str:
+    """The first word of a name: whoever names the document, with its extension or without, writes it in some case."""
+    word = re.search(r"[^\W_]+", PurePath(name).stem)
+    return (word[0] if word else name).casefold()
+
+
 def identity(post: FilePost, twin: bool = False) -> str:
     """The document that a posted file is a version of.
 
@@ -148,18 +155,30 @@ class Documents:
         found = await self._select(query)
         return found[0] if found else None
 
-    async def visible(self, scope: Scope) -> list[Document]:
-        """The current documents of a scope, by name."""
-        return await self._in_audiences(scope.workspace, scope.audiences, documents.c.state == State.CURRENT)
+    async def visible(self, scope: Scope, ids: Collection[str] | None = None) -> list[Document]:
+        """The current documents of a scope, by name; with `ids` those of these."""
+        current = documents.c.state == State.CURRENT
+        wanted = current if ids is None else and_(current, documents.c.document.in_(ids))
+        return await self._in_audiences(scope.workspace, scope.audiences, wanted)
 
-    async def names(self, scope: Scope) -> list[DocumentName]:
-        """The names of the current documents of a scope, in no order: every turn looks through them."""
+    async def named(self, scope: Scope, question: str, ids: Collection[str] = ()) -> list[DocumentName]:
+        """The current documents of a scope that a question may name, by how their names begin, and those of `ids`."""
+        asked = {"workspace": scope.workspace, "question": question.casefold(), "documents": list(ids)}
         found: list[DocumentName] = []
         async with self._database.read() as connection:
             for some in _chunks(sorted(scope.audiences)):
-                named = await connection.execute(_NAMES, {"workspace": scope.workspace, "audiences": some})
+                named = await connection.execute(_NAMED, {**asked, "audiences": some})
                 found += [DocumentName(document, name) for document, name in named.all()]
         return found
+
+    async def is_empty(self, scope: Scope) -> bool:
+        """Whether a scope has no current document."""
+        async with self._database.read() as connection:
+            for some in _chunks(sorted(scope.audiences)):
+                asked = {"workspace": scope.workspace, "audiences": some}
+                if await connection.scalar(_ANY, asked) is not None:
+                    return False
+        return True
 
     async def listed(self, workspace: str, audiences: Collection[str] | None = None) -> list[Document]:
         """What `docs` shows: the current versions, and the newest ones that were refused."""
@@ -466,8 +485,10 @@ _OF_WORKSPACE = and_(documents.c.workspace == bindparam("workspace"), documents.
 _OF_THESE = documents.c.document.in_(bindparam("documents", expanding=True))
 _LIVING = select(*_COLUMNS).where(_OF_WORKSPACE, _OF_THESE)
 _AUDIENCES = select(documents.c.document, documents.c.version, documents.c.audience).where(_OF_WORKSPACE, _OF_THESE)
-_NAMES = select(documents.c.document, documents.c.name).where(
-    _OF_WORKSPACE, documents.c.audience.in_(bindparam("audiences", expanding=True))
+_OF_AUDIENCES = and_(_OF_WORKSPACE, documents.c.audience.in_(bindparam("audiences", expanding=True)))
+_ANY = select(documents.c.document).where(_OF_AUDIENCES).limit(1)
+_NAMED = select(documents.c.document, documents.c.name).where(
+    _OF_AUDIENCES, or_(position(bindparam("question"), documents.c.opening) > 0, _OF_THESE)
 )
 
 
@@ -615,6 +636,7 @@ async def _insert(
             **{column: getattr(post, column) for column in columns},
             document=version.document,
             version=version.version,
+            opening=opening(post.name),
             link=post.link,
             content_hash=content_hash,
             state=State.SUPERSEDED if repeat else State.PENDING,

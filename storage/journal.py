@@ -120,11 +120,8 @@ class Journal:
             return await self._known(connection, new)
 
     async def _known(self, connection: AsyncConnection, new: NewRow) -> Row | None:
-        same = (
-            journal.c[name] == getattr(new, name)
-            for name in ("platform", "workspace", "channel", "message", "kind", "revision")
-        )
-        return _row((await connection.execute(select(journal).where(*same))).one_or_none())
+        same = {name: getattr(new, name) for name in _SAME}
+        return _row((await connection.execute(_KNOWN, same)).one_or_none())
 
     async def withdraw(self, connection: AsyncConnection, row: Row, files: bool) -> list[int]:
         """Take back every turn of this row's message that has not begun to send; their ids.
@@ -211,14 +208,10 @@ class Journal:
 
     async def step(self, connection: AsyncConnection, row: Row, state: str, outcome: Mapping[str, Any] | None) -> None:
         """Move a leased row on. Raises LeaseLost where the lease is over: the caller's transaction must not be kept."""
-        values: dict[str, Any] = {"state": state}
+        values: dict[str, Any] = {"row": row.id, "number": row.lease, "state": state}
         if outcome is not None:
             values["outcome"] = outcome
-        if state not in ALIVE:
-            values["ended_at"] = clock()
-        moved = await connection.execute(
-            update(journal).where(journal.c.id == row.id, journal.c.lease == row.lease).values(values)
-        )
+        moved = await connection.execute(_STEP if state in ALIVE else _END, values)
         if moved.rowcount == 0:
             raise LeaseLost(f"row {row.id} is no longer leased under number {row.lease}")
 
@@ -306,25 +299,14 @@ class Journal:
 
     async def asked_lately(self, connection: AsyncConnection, new: NewRow, seconds: float) -> int:
         """How many messages and edits with words this person sent in the last `seconds`."""
-        counted = await connection.scalar(
-            select(func.count())
-            .select_from(journal)
-            .where(journal.c.platform == new.platform, journal.c.workspace == new.workspace, journal.c.user == new.user)
-            .where(journal.c.kind.in_(("message", "edit")), journal.c.claimed_at > clock() - seconds)
-            .where(journal.c.payload["text"].as_string().is_not(None))
-        )
-        return counted or 0
+        person = {"platform": new.platform, "workspace": new.workspace, "user": new.user}
+        return await connection.scalar(_ASKED_LATELY, {**person, "seconds": seconds}) or 0
 
     async def waits(self, row: Row) -> bool:
         """Whether something of its lane stands before this row."""
         async with self._database.read() as connection:
-            before = await connection.scalar(
-                select(func.count())
-                .select_from(journal)
-                .where(journal.c.lane == row.lane, is_alive(journal), journal.c.id != row.id)
-                .where(tuple_(journal.c.sent_at, journal.c.id) < tuple_(row.sent_at, row.id))
-            )
-        return bool(before)
+            here = {"lane": row.lane, "row": row.id, "sent_at": row.sent_at}
+            return bool(await connection.scalar(_BEFORE, here))
 
     async def prune(self, days: float) -> None:
         """Drop what ended more than `days` ago."""
@@ -380,7 +362,28 @@ def _lease_statement(any_row: bool) -> ReturningUpdate[Any]:
     )
 
 
-_CHECK = select(journal.c.id).where(journal.c.id == bindparam("row"), journal.c.lease == bindparam("number"))
+# Made once: making them takes longer than asking with them, and each turn asks them
+_SAME = ("platform", "workspace", "channel", "message", "kind", "revision")
+_KNOWN = select(journal).where(*(journal.c[name] == bindparam(name) for name in _SAME))
+_INSERT = insert(journal).values(claimed_at=clock()).returning(journal)
+_HELD = and_(journal.c.id == bindparam("row"), journal.c.lease == bindparam("number"))
+_CHECK = select(journal.c.id).where(_HELD)
+_STEP = update(journal).where(_HELD)
+_END = _STEP.values(ended_at=clock())
+_ASKED_LATELY = (
+    select(func.count())
+    .select_from(journal)
+    .where(*(journal.c[name] == bindparam(name) for name in ("platform", "workspace", "user")))
+    .where(journal.c.kind.in_(("message", "edit")))
+    .where(journal.c.claimed_at > clock() - bindparam("seconds", type_=Double))
+    .where(journal.c.payload["text"].as_string().is_not(None))
+)
+_BEFORE = (
+    select(func.count())
+    .select_from(journal)
+    .where(journal.c.lane == bindparam("lane"), is_alive(journal), journal.c.id != bindparam("row"))
+    .where(tuple_(journal.c.sent_at, journal.c.id) < tuple_(bindparam("sent_at"), bindparam("row")))
+)
 
 
 class Heartbeat:
@@ -430,22 +433,8 @@ class Heartbeat:
 
 
 async def _insert(connection: AsyncConnection, new: NewRow, parent: int | None) -> Row:
-    values = {
-        "platform": new.platform,
-        "workspace": new.workspace,
-        "channel": new.channel,
-        "message": new.message,
-        "kind": new.kind,
-        "revision": new.revision,
-        "thread": new.thread,
-        "lane": new.lane,
-        "user": new.user,
-        "sent_at": new.sent_at,
-        "payload": new.payload,
-        "parent": parent,
-        "claimed_at": clock(),
-    }
-    row = _row((await connection.execute(insert(journal).values(values).returning(journal))).one())
+    values = {name: getattr(new, name) for name in NewRow.__dataclass_fields__}
+    row = _row((await connection.execute(_INSERT, {**values, "parent": parent})).one())
     assert row is not None
     return row
 

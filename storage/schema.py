@@ -5,6 +5,8 @@ Times are seconds since the epoch, by the database's clock.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -51,6 +53,23 @@ def _clock_sqlite(element: clock, compiler: SQLCompiler, **_: object) -> str:
 @compiles(clock, "postgresql")
 def _clock_postgresql(element: clock, compiler: SQLCompiler, **_: object) -> str:
     return "extract(epoch from clock_timestamp())"
+
+
+class position(GenericFunction[int]):
+    """Where the first text holds the second, counted from 1; 0 where it doesn't."""
+
+    type = Integer()
+    inherit_cache = True
+
+
+@compiles(position, "sqlite")
+def _position_sqlite(element: position, compiler: SQLCompiler, **more: Any) -> str:
+    return f"instr({compiler.process(element.clauses, **more)})"
+
+
+@compiles(position, "postgresql")
+def _position_postgresql(element: position, compiler: SQLCompiler, **more: Any) -> str:
+    return f"strpos({compiler.process(element.clauses, **more)})"
 
 
 journal = Table(
@@ -133,6 +152,13 @@ documents = Table(
     Column("channel", Text, nullable=False),
     Column("audience", Text, nullable=False),
     Column("name", Text, nullable=False),
+    Column(
+        "opening",
+        Text,
+        nullable=False,
+        server_default="",
+        comment="what a question that names the document holds, case-folded; empty: unknown",
+    ),
     Column("state", Text, nullable=False),
     Column("verdict", Text, nullable=False, server_default=""),
     Column("reason", Text, nullable=False, server_default=""),

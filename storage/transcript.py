@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, and_, cast, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Result, Select, Text, and_, bindparam, cast, delete, func, insert, select, update
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -110,7 +110,7 @@ class Transcript:
         """Write down what a person said. Known already, it stays as it is."""
         known = await connection.scalar(select(messages.c.id).where(_message(place, said.message)))
         if known is None:
-            line = {**_line(place), "author": "user", "user": said.user, "text": said.text, "kind": said.kind}
+            line = {**asdict(place), "author": "user", "user": said.user, "text": said.text, "kind": said.kind}
             more = {"citations": [], "options": [], "files": list(files), "sent_at": sent_at, "message": said.message}
             await self._insert(connection, {**line, **more})
 
@@ -128,7 +128,7 @@ class Transcript:
         await connection.execute(delete(messages).where(messages.c.turn == turn, messages.c.message.is_(None)))
         for number, part in enumerate(parts):
             values = {
-                **_line(place),
+                **asdict(place),
                 "author": "bot",
                 "user": "",
                 "text": part.text,
@@ -140,14 +140,12 @@ class Transcript:
                 "options": list(part.options),
                 "clarification": part.clarification,
                 "files": list(part.files),
-                "sent_at": clock(),
             }
-            await connection.execute(insert(messages).values(values))
+            await connection.execute(_ADD_REPLY, values)
 
     async def delivered(self, connection: AsyncConnection, turn: int, part: int, message: str) -> None:
         """A part of a reply stands in its thread, under this id."""
-        here = and_(messages.c.turn == turn, messages.c.part == part, messages.c.message.is_(None))
-        await self._change(connection, here, {"message": message, "sent_at": clock()})
+        await self._note(connection, await connection.execute(_DELIVER, {"of": turn, "at": part, "message": message}))
 
     async def revise(self, connection: AsyncConnection, place: Place, message: str, text: str) -> None:
         """The text of one of the bot's messages has changed."""
@@ -189,7 +187,7 @@ class Transcript:
         return await self._lines(messages.c.turn == turn, messages.c.message.is_not(None))
 
     async def replies_to(self, place: Place, message: str) -> list[Line]:
-        return await self._lines(*_at(place), messages.c.reply_to == message, messages.c.message.is_not(None))
+        return await self._read(_REPLIES, {**asdict(place), "answered": message})
 
     async def thread(self, platform: str, workspace: str, thread: str) -> list[Line]:
         """What stands in a thread, in order."""
@@ -234,7 +232,7 @@ class Transcript:
         Left out is what was deleted, what cites a document that is dead or out of this scope, and what stands before
         a person said "start over".
         """
-        lines = await self._lines(*_at(place), messages.c.deleted.is_(False), messages.c.message.is_not(None))
+        lines = await self._read(_SAID, asdict(place))
         if before:
             until = next((line.id for line in lines if line.message == before), None)
             lines = [line for line in lines if until is None or line.id < until]
@@ -261,7 +259,7 @@ class Transcript:
 
     async def newest_change(self) -> int:
         async with self._database.read() as connection:
-            return await connection.scalar(select(func.max(changes.c.id))) or 0
+            return await connection.scalar(_NEWEST_CHANGE) or 0
 
     async def wait(self, after: int, seconds: float) -> None:
         """Return when there may be a change newer than `after`, or after `seconds`."""
@@ -283,18 +281,25 @@ class Transcript:
             await connection.execute(insert(feedback).values({**key, "value": value, "at": clock()}))
 
     async def _insert(self, connection: AsyncConnection, values: Mapping[str, Any]) -> None:
-        id = await connection.scalar(insert(messages).values(values).returning(messages.c.id))
-        await connection.execute(insert(changes).values(row=id))
+        await self._note(connection, await connection.execute(_ADD_QUESTION, values))
 
     async def _change(self, connection: AsyncConnection, where: ColumnElement[bool], values: Mapping[str, Any]) -> None:
         changed = update(messages).where(where).values(values).returning(messages.c.id)
-        found = await connection.execute(changed if values else select(messages.c.id).where(where))
-        for (id,) in found.all():
-            await connection.execute(insert(changes).values(row=id))
+        await self._note(
+            connection, await connection.execute(changed if values else select(messages.c.id).where(where))
+        )
+
+    async def _note(self, connection: AsyncConnection, changed: Result[Any]) -> None:
+        rows = [{"row": id} for (id,) in changed.all()]
+        if rows:
+            await connection.execute(_NOTE, rows)
 
     async def _lines(self, *where: ColumnElement[bool]) -> list[Line]:
+        return await self._read(_SHOWN.where(*where), {})
+
+    async def _read(self, query: Select[Any], values: Mapping[str, Any]) -> list[Line]:
         async with self._database.read() as connection:
-            rows = (await connection.execute(_shown().where(*where).order_by(messages.c.id))).mappings().all()
+            rows = (await connection.execute(query, values)).mappings().all()
         return [_as_line(row) for row in rows]
 
     async def _living(self, scope: Scope, ids: Collection[str]) -> set[tuple[str, int]]:
@@ -312,32 +317,12 @@ class Transcript:
             return {(document, version) for document, version in found}
 
 
-def _at(place: Place) -> tuple[ColumnElement[bool], ...]:
-    return tuple(messages.c[name] == value for name, value in _line(place).items())
-
-
 def _message(place: Place, message: str) -> ColumnElement[bool]:
     return and_(
         messages.c.platform == place.platform,
         messages.c.workspace == place.workspace,
         messages.c.channel == place.channel,
         messages.c.message == message,
-    )
-
-
-def _line(place: Place) -> dict[str, str]:
-    return {
-        "platform": place.platform,
-        "workspace": place.workspace,
-        "channel": place.channel,
-        "thread": place.thread,
-    }
-
-
-def _shown() -> Select[Any]:
-    card = clarifications.c
-    return select(messages, card.state.label("clarification_state"), card.asker, card.choice).outerjoin(
-        clarifications, and_(messages.c.clarification == card.id, messages.c.clarification != "")
     )
 
 
@@ -366,3 +351,27 @@ def _key(source: Mapping[str, Any]) -> tuple[str, int]:
 
 def _said(line: Line) -> Said:
     return Said(line.author, line.user, line.text, line.kind, line.message, tuple(line.citations), tuple(line.options))
+
+
+# Made once: making them takes longer than asking with them, and each turn asks them
+_NEWEST_CHANGE = select(func.max(changes.c.id))
+_NOTE = insert(changes)
+_ADD_QUESTION = insert(messages).returning(messages.c.id)
+_ADD_REPLY = insert(messages).values(sent_at=clock())
+_DELIVER = (
+    update(messages)
+    .where(messages.c.turn == bindparam("of"), messages.c.part == bindparam("at"), messages.c.message.is_(None))
+    .values(sent_at=clock())
+    .returning(messages.c.id)
+)
+_CARD = clarifications.c
+_SHOWN = (
+    select(messages, _CARD.state.label("clarification_state"), _CARD.asker, _CARD.choice)
+    .outerjoin(clarifications, and_(messages.c.clarification == _CARD.id, messages.c.clarification != ""))
+    .order_by(messages.c.id)
+)
+_OF_THREAD = and_(
+    *(messages.c[each.name] == bindparam(each.name) for each in fields(Place)), messages.c.message.is_not(None)
+)
+_SAID = _SHOWN.where(_OF_THREAD, messages.c.deleted.is_(False))
+_REPLIES = _SHOWN.where(_OF_THREAD, messages.c.reply_to == bindparam("answered"))
