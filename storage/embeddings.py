@@ -142,7 +142,7 @@ class BundledEmbedder:
 
     model = "all-MiniLM-L6-v2-onnx-int8"
     dimension = 384
-    dense_weight = 0.45
+    dense_weight = 0.46
     not_found_threshold = 0.5
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class BundledEmbedder:
 
     def _encode(self, texts: list[str]) -> list[Vector]:
         tokenizer, model = self._load()
-        encodings = tokenizer.encode_batch([printable(text) for text in texts])
+        encodings = tokenizer.encode_batch([printable(text).replace("_", " ") for text in texts])  # Super_Bowl_50
         ids = np.array([encoding.ids for encoding in encodings], dtype=np.int64)
         mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64)
         (hidden,) = model.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})

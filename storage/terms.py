@@ -39,6 +39,9 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _WORD = re.compile(r"[^\W_]+")
 _TELLING = re.compile(r"^[^\W\d]{3,}$|^(?:19|20)\d\d$|[\u0900-\uffff]")
+_ASKED_FOR = re.compile(
+    r"\b(?:what|which)\s+(?:kind|type|sort)s?\s+of\b|\bthe\s+names?\s+of\b|\bcalled\s*\?*\s*$", re.IGNORECASE
+)
 _LAST_PRINTED_PLANE = 0x1FFFF
 
 STOP_CHARACTERS = frozenset(
@@ -70,8 +73,10 @@ def cut(text: str) -> list[str]:
 
 
 def content_terms(question: str) -> list[str]:
-    """The terms of a question that say what it is about: without function words."""
-    return [term for term in cut(question) if term not in _stop_terms() and not STOP_CHARACTERS.intersection(term)]
+    """The terms of a question that say what it is about: without function words, and without those that ask for a kind
+    or a name."""
+    terms = cut(_ASKED_FOR.sub(" ", question))
+    return [term for term in terms if term not in _stop_terms() and not STOP_CHARACTERS.intersection(term)]
 
 
 def digest(text: str) -> str:

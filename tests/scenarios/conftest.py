@@ -25,13 +25,7 @@ def platform(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """On both stores, but for modules that say which one is enough, as little of them is of the knowledge."""
-    if "store" in metafunc.fixturenames:
-        metafunc.parametrize("store", getattr(metafunc.module, "STORES", STORES), indirect=True)
-
-
-@pytest.fixture
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -8,8 +8,6 @@ from tests.scenarios.papers import note, paper
 from tests.scenarios.reading import assert_every_statement_is_cited, says_nothing_of, source_of
 from tests.scenarios.stage import Channel, Player, Post, Seen
 
-STORES = ["lance"]
-
 LEAVE = "How many days of annual leave do employees have?"
 
 

@@ -8,8 +8,6 @@ from tests.scenarios.papers import paper
 from tests.scenarios.reading import says_nothing_of
 from tests.scenarios.stage import Channel, Player, Post, Stage
 
-STORES = ["lance"]
-
 HALF_A_SCREEN = 30  # lines
 
 

@@ -10,8 +10,6 @@ import pytest
 from tests.scenarios.reading import assert_every_statement_is_cited, assert_opens_word_for_word, source_of
 from tests.scenarios.stage import Channel, File, Player
 
-STORES = ["lance"]
-
 
 @dataclass(frozen=True)
 class Asked:

@@ -10,8 +10,6 @@ from tests.scenarios.conftest import LARGEST_FILE, UNPACKED_MEGABYTES
 from tests.scenarios.papers import docx, exploding_docx, locked_pdf, note, paper, scanned_pdf
 from tests.scenarios.stage import Channel, File, Player
 
-STORES = ["lance"]
-
 WHOLE = docx("figures.docx", ["Quarterly figures of the plant."])
 LOGIN_PAGE = (
     "<!DOCTYPE html><html><head><title>Sign in</title></head><body><h1>Sign in to continue</h1>"

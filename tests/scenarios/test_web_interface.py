@@ -17,7 +17,6 @@ from tests.scenarios.stage import SECONDS, Channel, Player, Post, Stage
 from tests.scenarios.test_clarifying import UNCLEAR
 from tests.scenarios.web_stage import server_sent
 
-STORES = ["lance"]
 QUESTION = "How many days of annual leave do employees have?"
 Json = dict[str, Any]
 
