@@ -26,7 +26,6 @@ Fence = Callable[[], Awaitable[None]]
 fence: ContextVar[Fence | None] = ContextVar("fence", default=None)
 """Awaited before each write; raises `LeaseLost` where this worker's lease was taken over, and nothing is written."""
 
-BUSY_SECONDS = 30
 _INTERRUPT = "__interrupt__"
 
 
@@ -134,7 +133,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[Checkpoints]:
 
 async def _prepare(saver: AsyncSqliteSaver, path: Path) -> None:
     try:
-        await saver.conn.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        await saver.conn.execute(f"PRAGMA busy_timeout = {sqlite.BUSY_SECONDS * 1000}")
         ((fault,),) = await saver.conn.execute_fetchall("PRAGMA quick_check(1)")
         if fault == "ok":
             await saver.conn.execute("PRAGMA secure_delete = ON")

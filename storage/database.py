@@ -39,7 +39,6 @@ from storage.errors import MOVE_AWAY, DatabaseDamaged
 from storage.migrations import upgrade
 
 READERS = 8
-BUSY_SECONDS = 30
 SOUND = "ok"
 
 
@@ -159,7 +158,7 @@ def tune_sqlite(engine: Engine, begin: str) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself
         cursor = connection.cursor()
         for pragma in (
-            f"busy_timeout = {BUSY_SECONDS * 1000}",
+            f"busy_timeout = {sqlite.BUSY_SECONDS * 1000}",
             "journal_mode = WAL",
             "synchronous = FULL",
             "foreign_keys = ON",

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import signal
+import sqlite3
 import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
@@ -73,6 +74,26 @@ async def held(folder: Path) -> None:
             await asyncio.sleep(0.02)
 
 
+async def stall(child: Process, folder: Path) -> None:
+    """Stop it where it has no database locked: there it would hold up whoever writes, as SQLite has one writer."""
+    async with asyncio.timeout(30):
+        while True:
+            child.send_signal(signal.SIGSTOP)
+            if not any(is_locked(folder / name) for name in ("app.sqlite", "checkpoints.sqlite")):
+                return
+            child.send_signal(signal.SIGCONT)
+            await asyncio.sleep(0.02)
+
+
+def is_locked(path: Path) -> bool:
+    with contextlib.closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        return False
+
+
 async def answered(library: Library) -> list[str]:
     """The parts of the answer as they are on record, once it has all of them."""
     async with asyncio.timeout(60):
@@ -110,7 +131,7 @@ async def test_a_worker_that_stalled_past_its_lease_neither_writes_nor_posts(
     (tmp_path / "hold").write_text(step)
     async with worker(tmp_path) as stalled:
         await held(tmp_path)
-        stalled.send_signal(signal.SIGSTOP)
+        await stall(stalled, tmp_path)
         (tmp_path / "hold").unlink()
         async with worker(tmp_path):
             said = await answered(library)
