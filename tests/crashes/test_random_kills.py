@@ -12,13 +12,14 @@ from tests.crashes.crashing import CrashingBot
 
 KILLS = 10
 SEED = 20
+LONGEST = 1.5  # seconds from ready to kill
 
 
 @pytest.mark.timeout(300)
 async def test_nothing_is_lost_and_nothing_is_done_twice(tmp_path: Path, free_port: Callable[[], int]) -> None:
     bot = CrashingBot(tmp_path, free_port(), {})
     try:
-        result = await chaos(bot, KILLS, SEED)
+        result = await chaos(bot, KILLS, SEED, LONGEST)
     finally:
         bot.kill()
     assert result.faults == [] and result.given_up == 0
