@@ -11,7 +11,7 @@ run: .venv/run.stamp
 	$(BIN)/python -m bot run
 
 test: .venv/dev.stamp
-	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: .venv/dev.stamp
 	$(BIN)/ruff check .
