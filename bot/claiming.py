@@ -152,7 +152,7 @@ class Claiming:
         turns = await self._stores.journal.turns_of(connection, row)
         withdrawn = await self._stores.journal.withdraw(connection, row, files=files)
         cards = await self._stores.clarifications.withdraw(connection, turns)
-        for card in cards:
+        for card in (*cards, *await self._stores.clarifications.unsay(connection, turns)):
             await self._stores.transcript.touch_clarification(connection, card)
         return Received(row, withdrawn=tuple(withdrawn), cards=tuple(cards))
 

@@ -70,7 +70,7 @@ def files(paths: Sequence[Path]) -> Iterator[Item]:
     for folder, path in found:
         inner = path.relative_to(folder)
         is_twin = names.count(path.name) > 1 and len(inner.parts) > 1
-        name = " - ".join(inner.parts) if is_twin else path.name
+        name = os.fsencode(" - ".join(inner.parts) if is_twin else path.name).decode("utf-8", "replace")
         yield Sent(name, path) if os.access(path, os.R_OK) else Unfit(name, "this user may not read it")
 
 

@@ -133,6 +133,15 @@ class Clarifications:
         )
         return [id for (id,) in off]
 
+    async def unsay(self, connection: AsyncConnection, turns: Sequence[int]) -> list[str]:
+        """The words by which these turns chose are said no more; what they chose stays. Which cards had them."""
+        chosen = select(clarifications.c.id, clarifications.c.choice).where(clarifications.c.decided_by.in_(turns))
+        said = {id: choice for id, choice in await connection.execute(chosen) if choice and choice.get("text")}
+        for id, choice in said.items():
+            this = update(clarifications).where(clarifications.c.id == id)
+            await connection.execute(this.values(choice={**choice, "text": ""}))
+        return list(said)
+
     async def expire(self, connection: AsyncConnection) -> list[Clarification]:
         """Those whose time is over: each is handed out once."""
         over = await connection.execute(

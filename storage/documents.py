@@ -122,7 +122,12 @@ def means_nothing(name: str) -> bool:
 def opening(name: str) -> str:
     """The first word of a name: whoever names the document, with its extension or without, writes it in some case."""
     word = re.search(r"[^\W_]+", PurePath(name).stem)
-    return (word[0] if word else name).casefold()
+    return folded(word[0] if word else name)
+
+
+def folded(text: str) -> str:
+    """In one case, as a comparison that ignores case sees it: it takes the Turkish i with a dot or without for an i."""
+    return text.casefold().replace("i\u0307", "i").replace("\u0131", "i")
 
 
 def identity(post: FilePost, twin: bool = False) -> str:
@@ -163,7 +168,7 @@ class Documents:
 
     async def named(self, scope: Scope, question: str, ids: Collection[str] = ()) -> list[DocumentName]:
         """The current documents of a scope that a question may name, by how their names begin, and those of `ids`."""
-        asked = {"workspace": scope.workspace, "question": question.casefold(), "documents": list(ids)}
+        asked = {"workspace": scope.workspace, "question": folded(question), "documents": list(ids)}
         found: list[DocumentName] = []
         async with self._database.read() as connection:
             for some in _chunks(sorted(scope.audiences)):

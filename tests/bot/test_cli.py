@@ -112,6 +112,12 @@ def test_files_of_one_name_in_a_folder_are_told_apart(tmp_path: Path) -> None:
         list(gather.files([tmp_path / "nothing"]))
 
 
+def test_a_name_in_no_charset_is_made_one(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")).write_text("x")
+    (found,) = gather.files([tmp_path])
+    assert found.name == "caf\ufffd.txt"
+
+
 def test_twins_are_not_posted_together() -> None:
     files = [Sent(name, b"x") for name in ("a", "b", "a", "c", "d", "e")]
     assert [[each.name for each in batch] for batch in gather.grouped(iter(files), 3)] == [

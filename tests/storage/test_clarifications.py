@@ -49,6 +49,19 @@ async def test_one_choice_is_taken_however_many_come_at_once(
     assert await clarifications.decided_by(10 + taken.index(True)) == card
 
 
+async def test_what_was_chosen_outlives_the_words_that_chose_it(
+    database: Database, clarifications: Clarifications
+) -> None:
+    await ask(database, clarifications)
+    await decide(database, clarifications, 10)
+    async with database.write() as connection:
+        assert await clarifications.unsay(connection, [9, 11]) == []
+        assert await clarifications.unsay(connection, [10]) == ["c1"]
+        assert await clarifications.unsay(connection, [10]) == []
+    card = await clarifications.find("c1")
+    assert card is not None and (card.state, card.choice) == ("decided", {"text": "", "option": 0})
+
+
 async def test_an_expired_one_takes_no_choice_and_is_handed_out_once(
     database: Database, clarifications: Clarifications
 ) -> None:

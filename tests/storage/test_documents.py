@@ -72,6 +72,31 @@ async def test_a_new_document_answers_only_after_its_swap(documents: Documents) 
     assert await documents.unembedded() == []
 
 
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("Lease-Birch.pdf", "what does LEASE-BIRCH.PDF say?"),
+        ("İzin.txt", "how long does leave last in izin.txt?"),
+        ("Islak.txt", "and in ıslak.txt?"),
+        ("Straße 4.md", "was steht in straße 4?"),
+        ("手册.docx", "手册.docx里写了什么？"),
+        ("~$plan.xlsx", "what is in ~$plan.xlsx?"),
+        ("🙂.txt", "what is in 🙂.txt?"),
+    ],
+)
+async def test_a_document_that_a_question_names_is_among_those_it_may_name(
+    documents: Documents, name: str, question: str
+) -> None:
+    named = (await take_in(documents, post("m1", name), "one")).document
+    other = (await take_in(documents, post("m2", "elsewhere.md"), "two")).document
+    scope = Scope("w", frozenset({channel_audience("c")}))
+    assert await documents.named(scope, question) == [(named.document, name)]
+    both = await documents.named(scope, question, [other.document])
+    assert sorted(both) == sorted([(named.document, name), (other.document, "elsewhere.md")])
+    assert await documents.named(Scope("w", frozenset({channel_audience("d")})), question, [other.document]) == []
+    assert await documents.named(Scope("v", scope.audiences), question, [other.document]) == []
+
+
 async def test_sections_are_kept_whole_and_once(documents: Documents) -> None:
     begun = await begin(documents, post("m1"), "one")
     for _ in range(2):
