@@ -112,7 +112,7 @@ class Transcript:
         if known is None:
             line = {**asdict(place), "author": "user", "user": said.user, "text": said.text, "kind": said.kind}
             more = {"citations": [], "options": [], "files": list(files), "sent_at": sent_at, "message": said.message}
-            await self._insert(connection, {**line, **more})
+            await self._note(connection, await connection.execute(_ADD_QUESTION, {**line, **more}))
 
     async def edit_question(self, connection: AsyncConnection, place: Place, message: str, text: str) -> None:
         await self._change(connection, _message(place, message), {"text": text, "edited_at": clock()})
@@ -280,9 +280,6 @@ class Transcript:
             await connection.execute(delete(feedback).where(*(feedback.c[name] == each for name, each in key.items())))
             await connection.execute(insert(feedback).values({**key, "value": value, "at": clock()}))
 
-    async def _insert(self, connection: AsyncConnection, values: Mapping[str, Any]) -> None:
-        await self._note(connection, await connection.execute(_ADD_QUESTION, values))
-
     async def _change(self, connection: AsyncConnection, where: ColumnElement[bool], values: Mapping[str, Any]) -> None:
         changed = update(messages).where(where).values(values).returning(messages.c.id)
         await self._note(
@@ -290,9 +287,8 @@ class Transcript:
         )
 
     async def _note(self, connection: AsyncConnection, changed: Result[Any]) -> None:
-        rows = [{"row": id} for (id,) in changed.all()]
-        if rows:
-            await connection.execute(_NOTE, rows)
+        for (id,) in changed.all():
+            await connection.execute(_NOTE, {"row": id})
 
     async def _lines(self, *where: ColumnElement[bool]) -> list[Line]:
         return await self._read(_SHOWN.where(*where), {})
