@@ -270,6 +270,21 @@ def test_documents_are_listed_with_version_and_forgotten_by_a_button(handbook: V
     expect(documents.get_by_role("status")).to_contain_text("handbook.md")
 
 
+def test_what_is_asked_before_forgetting_stays_while_others_post(
+    desk: Desk, handbook: Visit, channel: str
+) -> None:
+    documents = handbook.opens_documents()
+    row = documents.locator(".document", has_text="handbook.md")
+    row.get_by_role("button", name="Forget").click()
+    desk.sit("ben", channel).shares(note("lunch.md", "# Lunch\n\nLunch is at noon.\n"))
+    expect(documents.locator(".document", has_text="lunch.md")).to_contain_text("ready")
+    asked = row.get_by_role("group", name="Forget handbook.md?")
+    expect(asked.get_by_role("button", name="Forget")).to_be_focused()
+    asked.get_by_role("button", name="Keep").click()
+    expect(asked).to_have_count(0)
+    expect(row.get_by_role("button", name="Forget")).to_be_focused()
+
+
 def test_a_refused_file_says_why_among_the_documents(ada: Visit) -> None:
     ada.shares(note("empty.txt", ""))
     row = ada.opens_documents().locator(".document", has_text="empty.txt")

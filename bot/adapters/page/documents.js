@@ -13,12 +13,14 @@ export class Documents {
     this.page = page;
     this.element = el("div", { class: "documents" });
     this.said = el("div", { class: "said", role: "status" });
+    this.slots = new Map(); // document id → the place below its row, which outlives a redrawing of the list
   }
 
   async show(channel) {
     if (this.channel !== channel) {
       this.channel = channel;
       this.said.replaceChildren();
+      this.slots.clear();
       this.element.replaceChildren(el("p", { class: "quiet loading" }, "Loading…"));
     }
     try {
@@ -31,14 +33,18 @@ export class Documents {
   }
 
   draw(documents) {
-    if (!documents.length) return this.element.replaceChildren(this.said, this.empty());
+    const focused = document.activeElement;
+    this.element.replaceChildren(this.said, ...(documents.length ? this.lists(documents) : [this.empty()]));
+    if (this.element.contains(focused)) focused.focus(); // a node that moves loses it
+  }
+
+  lists(documents) {
     const passages = documents.reduce((sum, document) => sum + (document.passages || 0), 0);
-    return this.element.replaceChildren(
-      this.said,
+    return [
       el("p", { class: "quiet summary" }, `${count(documents.length, "document")}, ${count(passages, "passage")}`),
       this.list(documents.filter((document) => !this.foreign(document))),
       this.borrowed(documents.filter((document) => this.foreign(document))),
-    );
+    ];
   }
 
   empty() {
@@ -83,10 +89,10 @@ export class Documents {
       this.foreign(document) ? `in ${this.page.titleOf(document.channel)}` : "",
     ].filter(Boolean);
     const refused = document.verdict === "refused";
-    const slot = el("div", { class: "slot" });
+    const slot = refused ? null : this.slot(document.document);
     const forget = el(
       "button",
-      { type: "button", class: "plain danger-text", onclick: () => this.ask(document, slot, forget) },
+      { type: "button", class: "plain danger-text", onclick: () => this.ask(document, slot) },
       "Forget",
     );
     return el(
@@ -117,7 +123,12 @@ export class Documents {
     return el("a", { href: format({ channel: document.channel || this.channel, thread: document.thread }) }, words);
   }
 
-  ask(document, slot, forget) {
+  slot(id) {
+    if (!this.slots.has(id)) this.slots.set(id, el("div", { class: "slot" }));
+    return this.slots.get(id);
+  }
+
+  ask(document, slot) {
     const yes = el("button", { type: "button", class: "danger", onclick: () => this.forget(document, slot) }, "Forget");
     const no = el(
       "button",
@@ -125,7 +136,7 @@ export class Documents {
         type: "button",
         onclick: () => {
           slot.replaceChildren();
-          forget.focus();
+          slot.closest(".document").querySelector(".danger-text").focus();
         },
       },
       "Keep",
@@ -148,6 +159,7 @@ export class Documents {
     try {
       const { message, thread } = await api.send({ channel, text: `forget ${document.name}` }, [], api.freshKey());
       this.page.expect(message, (reply) => {
+        slot.replaceChildren();
         const link = el("a", { href: format({ channel, thread }) }, "See the thread");
         this.said.replaceChildren(
           el("p", { class: reply.kind === "error" ? "trouble" : "notice" }, name(reply.text), " ", link),
