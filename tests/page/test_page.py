@@ -270,9 +270,7 @@ def test_documents_are_listed_with_version_and_forgotten_by_a_button(handbook: V
     expect(documents.get_by_role("status")).to_contain_text("handbook.md")
 
 
-def test_what_is_asked_before_forgetting_stays_while_others_post(
-    desk: Desk, handbook: Visit, channel: str
-) -> None:
+def test_what_is_asked_before_forgetting_stays_while_others_post(desk: Desk, handbook: Visit, channel: str) -> None:
     documents = handbook.opens_documents()
     row = documents.locator(".document", has_text="handbook.md")
     row.get_by_role("button", name="Forget").click()
