@@ -13,7 +13,7 @@ from agent.grading import ambiguous
 from agent.outcomes import Option
 from agent.outline import wish_of
 from agent.state import Choice, Json, Pending, Question, State, said_from_json
-from agent.texts import listed, plain, texts_for
+from agent.texts import texts_for
 from agent.understanding import Chosen, Understanding, understand, understand_choice
 from storage.models import Hit
 from storage.terms import content_terms, cut
@@ -227,11 +227,9 @@ async def _narrowed(
     ids = {option.document for option in picked if option.document}
     visible = {document.document for document in await context.search.documents(ids)}
     living = [option.document for option in picked if option.document in visible and option.document]
-    gone = [plain(option.label) for option in picked if option.document and option.document not in visible]
     words = [option.label for option in picked if option.document is None]
     question = f"{asked} ({', '.join(words)})" if words else asked
-    texts = texts_for(asked)
-    return _question(question, living), [texts.gone.format(names=listed(texts, gone))] if gone else []
+    return _question(question, living), [texts_for(asked).gone] if ids - visible else []
 
 
 def _asked_before(said: Sequence[Said]) -> Pending | None:

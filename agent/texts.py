@@ -21,7 +21,7 @@ class Texts:
     unknown_script: str
     which: str
     open_question: str
-    gone: str  # {names}
+    gone: str
     out_of_time: str
     quotations: str
     left_out: str  # {count}
@@ -35,7 +35,7 @@ ENGLISH = Texts(
     unknown_script="The search by meaning doesn't know this script: only the words themselves were looked for.",
     which="Several documents answer this. Which one do you mean? Pick one, or just type it.",
     open_question="I'm not sure what you mean. Which document or topic is it about?",
-    gone="No longer there: {names}. This is from the other documents.",
+    gone="What you chose is no longer there. This is from the other documents.",
     out_of_time="I ran out of time before I could answer this. Please ask again, or ask for less at once.",
     quotations="the model could not be used: these are quotations",
     left_out="… and {count} more sections.",
@@ -49,7 +49,7 @@ CHINESE = Texts(
     unknown_script="语义搜索不支持这种文字：只按字词本身进行了搜索。",
     which="有几份文档都能回答这个问题。您指的是哪一份？请选择，或直接输入。",
     open_question="我不确定您的意思。您问的是哪份文档或哪个主题？",
-    gone="已不存在：{names}。以下内容来自其他文档。",
+    gone="您选择的文档已不存在。以下内容来自其他文档。",
     out_of_time="时间不够，没能回答完。请再问一次，或一次少问一些。",
     quotations="无法使用模型：以下为原文摘录",
     left_out="……另有{count}个部分。",

@@ -12,6 +12,7 @@ from bot.platform import Claim, Refused, Why
 from bot.rows import Stores, file_rows, is_among_people, new_row, place_of
 from storage.channels import Channel
 from storage.clarifications import Clarification
+from storage.documents import NOT_OFFERED
 from storage.journal import NewRow, Row
 from storage.transcript import START_OVER, Line, Place, Said
 
@@ -109,7 +110,7 @@ class Claiming:
             raise Refused(Why.UNKNOWN, "There is no such clarification.")
         if card.asker != incoming.user:
             raise Refused(Why.NOT_ASKER, f"This question is for {card.asker}, who asked.")
-        said = _chosen_text(card, incoming)
+        said = await self._chosen_text(card, incoming)
         row, is_new = await self._stores.journal.claim(connection, new)
         if is_new:
             choice = {"text": said, "option": incoming.option}
@@ -118,6 +119,19 @@ class Claiming:
             await self._write_down(connection, incoming, said)
             await self._stores.transcript.touch_clarification(connection, card.id)
         return Received(row, is_new, cards=(card.id,) if is_new else ())
+
+    async def _chosen_text(self, card: Clarification, incoming: Incoming) -> str:
+        if incoming.option is None:
+            return incoming.text
+        if not 0 <= incoming.option < len(card.options):
+            raise Refused(Why.INVALID, f"There is no option {incoming.option}; there are {len(card.options)}, from 0.")
+        scope = await self._stores.channels.scope(card.platform, card.workspace, card.channel, card.asker, card.thread)
+        option = (await self._stores.documents.offered(scope, card.options))[incoming.option]
+        if option == NOT_OFFERED:
+            raise Refused(
+                Why.DECIDED, "That document is no longer available here. Choose another, or type what you mean."
+            )
+        return str(option["label"])
 
     async def _claim_edit(self, connection: AsyncConnection, incoming: Incoming, new: NewRow) -> Received:
         line = await self._own_line(incoming)
@@ -188,14 +202,6 @@ class Claiming:
         asked = await self._stores.journal.asked_lately(connection, new, MINUTE)
         if asked >= self._pace.questions_per_minute:
             raise Refused(Why.TOO_MANY, "That were many questions at once: one minute, please, then ask again.")
-
-
-def _chosen_text(card: Clarification, incoming: Incoming) -> str:
-    if incoming.option is None:
-        return incoming.text
-    if not 0 <= incoming.option < len(card.options):
-        raise Refused(Why.INVALID, f"There is no option {incoming.option}; there are {len(card.options)}, from 0.")
-    return str(card.options[incoming.option]["label"])
 
 
 def _why_closed(card: Clarification) -> str:

@@ -198,7 +198,7 @@ class Conversation:
             agent_thread=agent_thread,
             turn=row.id,
             asker=row.user,
-            question=incoming.text,
+            question=request.text,
             text=outcome.text,
             options=[option.model_dump(mode="json") for option in outcome.options],
         )

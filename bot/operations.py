@@ -7,7 +7,7 @@ import contextlib
 import errno
 import shutil
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,12 +51,17 @@ class BotOperations:
             "kind": parts[0].kind if parts else None,
             "text": "\n\n".join(part.text for part in parts),
             "citations": [citation.model_dump(mode="json") for part in parts for citation in part.citations],
-            "options": [option.model_dump(mode="json") for part in parts for option in part.options],
+            "options": await self._options(row, parts),
             "usage": outcome.get("usage", {}),
             "trace": outcome.get("trace", []),
             "seconds": round(seconds, 3),
             "files": [file.outcome for file in files] or outcome.get("files", []),
         }
+
+    async def _options(self, row: Row, parts: Sequence[Reply]) -> list[dict[str, Any]]:
+        options = [option.model_dump(mode="json") for part in parts for option in part.options]
+        scope = await self.stores.channels.scope(row.platform, row.workspace, row.channel, row.user, row.thread)
+        return await self.stores.documents.offered(scope, options)
 
     async def passages(self, document: Document) -> list[Passage]:
         return passages(document, await self.stores.documents.sections(document.key))

@@ -41,6 +41,7 @@ Item = TypeVar("Item")
 State = DocumentState
 UNCHANGED = "unchanged"
 LATE = "a version of this file that was posted later answers already"
+NOT_OFFERED = {"label": "No longer available", "document": None, "version": None, "gone": True}
 
 _AT_ONCE = 400  # values in one IN list
 _DEAD = (State.SUPERSEDED, State.DELETED)
@@ -175,6 +176,16 @@ class Documents:
                 named = await connection.execute(_NAMED, {**asked, "audiences": some})
                 found += [DocumentName(document, name) for document, name in named.all()]
         return found
+
+    async def offered(self, scope: Scope, options: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The options of a clarification as they may be shown in this scope now, each in its place: NOT_OFFERED where
+        its document is dead or out of it."""
+        asked = {str(option["document"]) for option in options if option.get("document")}
+        seen = {document.document for document in await self.visible(scope, asked)} if asked else set()
+        return [
+            dict(NOT_OFFERED if option.get("document") and option["document"] not in seen else option)
+            for option in options
+        ]
 
     async def is_empty(self, scope: Scope) -> bool:
         """Whether a scope has no current document."""

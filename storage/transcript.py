@@ -198,6 +198,12 @@ class Transcript:
             messages.c.message.is_not(None),
         )
 
+    async def channels_of(self, platform: str, workspace: str, thread: str) -> list[str]:
+        """Where a thread of this id stands."""
+        async with self._database.read() as connection:
+            asked = {"platform": platform, "workspace": workspace, "thread": thread}
+            return list(await connection.scalars(_CHANNELS_OF, asked))
+
     async def threads(self, platform: str, workspace: str, channel: str) -> list[ThreadLine]:
         """The threads of a channel, the one where something happened last first."""
         first = func.min(messages.c.id).label("first")
@@ -368,6 +374,11 @@ _SHOWN = (
 )
 _OF_THREAD = and_(
     *(messages.c[each.name] == bindparam(each.name) for each in fields(Place)), messages.c.message.is_not(None)
+)
+_CHANNELS_OF = (
+    select(messages.c.channel)
+    .where(*(messages.c[name] == bindparam(name) for name in ("platform", "workspace", "thread")))
+    .distinct()
 )
 _SAID = _SHOWN.where(_OF_THREAD, messages.c.deleted.is_(False))
 _REPLIES = _SHOWN.where(_OF_THREAD, messages.c.reply_to == bindparam("answered"))

@@ -84,6 +84,7 @@ class Seen:
     edited: bool
     deleted: bool
     card: str  # what the platform's driver needs to click
+    chosen: str  # what the card says it was answered with
 
     @property
     def cited(self) -> set[str]:

@@ -127,3 +127,23 @@ async def test_a_clarification_names_no_document_of_a_private_channel(
     assert card.kind == "clarification"
     assert len(card.options) == 2
     assert says_nothing_of("private", card)
+
+
+async def test_a_candidate_that_became_private_meanwhile_can_no_longer_be_chosen(
+    stage: Stage, ada: Player, ben: Player, team: Channel
+) -> None:
+    plant = await stage.make_channel("plant", by=ada)
+    await ada.share(plant, note("tariff_north.txt", "Tariff of the northern mill. The hourly wage is 31 euros."))
+    await ben.share(team, note("tariff_south.txt", "Tariff of the southern mill. The hourly wage is 47 euros."))
+    asked, card = await ben.asks(team, "What is the hourly wage in the mill?")
+    assert card.kind == "clarification"
+    north = next(option for option in card.options if "north" in option)
+    await stage.change_channel(plant, by=ada, members=[ada])
+    with pytest.raises(TurnedAway) as told:
+        await ben.click(card, north)
+    assert "no longer available" in told.value.text
+    assert "north" not in told.value.text
+    answer = await ben.follow_up(asked, "both")
+    assert "47" in answer.text
+    assert says_nothing_of("31", answer)
+    assert says_nothing_of("north", answer)

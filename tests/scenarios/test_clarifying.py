@@ -193,6 +193,16 @@ async def test_a_deleted_candidate_is_not_answered_from(ada: Player, team: Chann
     assert "depot_north.txt" not in answer.cited
 
 
+async def test_the_words_of_a_choice_go_with_their_message(ada: Player, archive: Channel) -> None:
+    post, _ = await ada.asks(archive, UNCLEAR)
+    said = await ada.says(post, "the one with Corvane, for Mrs. Quillfeather")
+    await ada.wait_for_reply(said)
+    (card,) = await ada.replies(post)
+    assert "Quillfeather" in card.chosen
+    await ada.delete(said)
+    assert "Quillfeather" not in repr(await ada.thread(post))
+
+
 async def test_a_file_that_comes_meanwhile_is_no_option(ada: Player, team: Channel) -> None:
     await ada.share(team, note("depot_north.txt", "Depot north: the rent is 310 euros."))
     await ada.share(team, note("depot_south.txt", "Depot south: the rent is 470 euros."))

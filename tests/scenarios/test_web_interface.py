@@ -146,8 +146,19 @@ async def test_a_private_channel_is_closed_to_others_at_every_address(
         answer.sources[0].handle,
     ):
         status, body = await answered(http, "GET", path, params={"user": ben.name})
-        assert status in (403, 404), path
+        assert status == (403 if path.endswith(alone.id) else 404), path
         assert "Heron" not in body["error"]
+    for method, path, more in (
+        ("GET", f"/api/messages/{answer.message}/turn", {}),
+        ("PATCH", f"/api/messages/{post.message}", {"text": "mine now"}),
+        ("DELETE", f"/api/messages/{post.message}", {}),
+        ("POST", "/api/feedback", {"message": answer.message, "value": 1}),
+    ):
+        there = await answered(http, method, path, json={"user": ben.name, **more}, params={"user": ben.name})
+        path = path.replace(post.message, "nowhere").replace(answer.message, "r999999.0")
+        more = {**more, "message": "r999999.0"} if "message" in more else more
+        nowhere = await answered(http, method, path, json={"user": ben.name, **more}, params={"user": ben.name})
+        assert there == nowhere == (404, {"error": "There is no such message."}), path
     for path in ("/api/channels", "/api/documents"):
         async with http.get(path, params={"user": ben.name}) as response:
             shown = await response.text()
@@ -265,6 +276,26 @@ async def test_an_option_is_chosen_over_http_by_its_asker_once(
         for user, option in ((ben.name, 0), (ada.name, 99), (ada.name, -1), (ada.name, 1), (ada.name, 1), (ben.name, 0))
     ]
     assert statuses == [403, 400, 400, 202, 409, 403]
+
+
+async def test_a_card_offers_what_its_asker_may_still_be_told(
+    http: aiohttp.ClientSession, stage: Stage, ada: Player, ben: Player, team: Channel
+) -> None:
+    plant = await stage.make_channel("mill", by=ada)
+    await ada.share(plant, note("tariff_east.txt", "Tariff of the eastern foundry. The hourly fee is 31 euros."))
+    await ben.share(team, note("tariff_west.txt", "Tariff of the western foundry. The hourly fee is 47 euros."))
+    asked, card = await ben.asks(team, "What is the hourly fee in the foundry?")
+    assert any("east" in option for option in card.options)
+    await stage.change_channel(plant, by=ada, members=[ada])
+    path = f"/api/threads/{asked.thread}"
+    _, thread = await answered(http, "GET", path, params={"user": ben.name})
+    _, turn = await answered(http, "GET", f"/api/messages/{asked.message}/turn", params={"user": ben.name})
+    async with listening(http, ben.name, "0", f"{path}/events") as events:
+        heard = await until(events, "reply", "west")
+    for told in (thread, turn, heard):
+        assert "east" not in json.dumps(told)
+    labels = [option["label"] for option in thread["messages"][-1]["options"]]
+    assert sorted(labels) == ["No longer available", *(option for option in card.options if "west" in option)]
 
 
 async def test_a_clarification_is_answered_in_words(http: aiohttp.ClientSession, ada: Player, archive: Channel) -> None:

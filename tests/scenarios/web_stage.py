@@ -270,6 +270,7 @@ def _post(channel: Channel, body: Json) -> Post:
 
 
 def _seen(channel: str, message: Json) -> Seen:
+    card = message["clarification"] or {}
     return Seen(
         message=message["message"],
         by_bot=message["author"] == "bot",
@@ -281,7 +282,8 @@ def _seen(channel: str, message: Json) -> Seen:
         files=tuple(Verdict(file["name"], file["verdict"], file["reason"]) for file in message["files"]),
         edited=bool(message["edited"]),
         deleted=bool(message["deleted"]),
-        card=f"{channel}\n{(message['clarification'] or {}).get('id', '')}",
+        card=f"{channel}\n{card.get('id', '')}",
+        chosen=(card.get("choice") or {}).get("text", ""),
     )
 
 

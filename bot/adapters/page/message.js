@@ -248,7 +248,11 @@ function offer(message, id, page, element) {
   const trouble = el("p", { class: "trouble", role: "alert", hidden: true });
   const key = api.freshKey();
   const buttons = message.options.map((option, index) =>
-    el("button", { type: "button", class: "option", onclick: () => choose(index) }, name(option.label)),
+    el(
+      "button",
+      { type: "button", class: "option", disabled: option.gone, onclick: () => choose(index) },
+      name(option.label),
+    ),
   );
   const choose = async (index) => {
     buttons.forEach((button) => (button.disabled = true));
@@ -262,7 +266,7 @@ function offer(message, id, page, element) {
       trouble.textContent = problem.message;
       trouble.hidden = false;
       if (problem.status === 409) page.changed();
-      else buttons.forEach((button) => (button.disabled = false));
+      else buttons.forEach((button, place) => (button.disabled = Boolean(message.options[place].gone)));
       if (problem.status !== 409) buttons[index].focus();
     }
   };

@@ -160,10 +160,7 @@ class Events:
     async def one_thread(self, request: web.Request) -> web.StreamResponse:
         who = bodies.caller(request)
         thread = bodies.path_id(request, "thread")
-        lines = await self._desk.transcript.thread(PLATFORM, who.workspace, thread)
-        if not lines:
-            raise WebError(404, "There is no such thread.")
-        await self._sight.channel(who, lines[0].channel)
+        await self._sight.thread(who, thread)
         return await self._stream(request, Reader(who, thread))
 
     async def tell(self, turn: Turn, event: Event) -> None:
@@ -226,7 +223,7 @@ class Events:
         block = reader.take()
         changes = await self._feed.since(reader.after)
         for number, line in await self._shown(reader, changes):
-            block += _said(number, line)
+            block += _said(number, line.author, await self._sight.message(line))
         if changes:
             reader.after = changes[-1][0]
         silence = reader.heard + self._heartbeat - time.monotonic()
@@ -274,9 +271,8 @@ def _told(turn: Turn, event: Event) -> bytes:
     return _event("status" if isinstance(event, Status) else "token", {**where, "text": event.text})
 
 
-def _said(number: int, line: Line) -> bytes:
-    name = "reply" if line.author == "bot" else "post"
-    return f"id: {number}\n".encode() + _event(name, shapes.message(line))
+def _said(number: int, author: str, message: shapes.Json) -> bytes:
+    return f"id: {number}\n".encode() + _event("reply" if author == "bot" else "post", message)
 
 
 def _event(name: str, content: shapes.Json) -> bytes:

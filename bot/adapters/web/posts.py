@@ -21,7 +21,6 @@ from bot.adapters.web.uploads import Upload, Uploads
 from bot.messages import Attachment, Incoming, Kind, ThreadRef
 from bot.platform import Claim, OnMessage
 from storage.channels import DIRECT
-from storage.clarifications import Clarification
 from storage.transcript import Line
 
 MOST_FILES = 100
@@ -90,7 +89,7 @@ class Posts:
     async def choose(self, request: web.Request) -> web.Response:
         body = await bodies.read(request, ChoiceBody)
         who = bodies.caller(request, body)
-        card = await self._card(who, bodies.path_id(request, "clarification"))
+        card = await self._sight.card(who, bodies.path_id(request, "clarification"))
         message = message_id(bodies.idempotency_key(request), "choice", who.workspace, card.channel, who.user)
         return await self._claim(
             Incoming(
@@ -98,7 +97,7 @@ class Posts:
                 where=_where(who, card.channel, card.thread),
                 message=message,
                 user=who.user,
-                text=_choice(card, body),
+                text=_choice(body),
                 option=body.option,
                 clarification=card.id,
                 sent_at=NOT_CLAIMED,
@@ -112,7 +111,7 @@ class Posts:
     async def rate(self, request: web.Request) -> web.Response:
         body = await bodies.read(request, FeedbackBody)
         who = bodies.caller(request, body)
-        line = await self._line(who, body.message)
+        line = await self._sight.line(who, body.message)
         if line.author != "bot":
             raise WebError(400, "Only what the bot said can be rated.")
         await self._desk.transcript.rate(who.workspace, line.channel, line.message, who.user, body.value)
@@ -120,7 +119,7 @@ class Posts:
 
     async def _post(self, request: web.Request, body: PostBody, uploads: Sequence[Upload]) -> web.Response:
         who = bodies.caller(request, body)
-        await self._check_thread(who, body)
+        await self._sight.channel(who, body.channel)
         if is_blank(body.text) and not uploads:
             raise WebError(400, "There is nothing in this message: write something, or attach a file.")
         message = message_id(bodies.idempotency_key(request), "post", who.workspace, body.channel, who.user)
@@ -150,6 +149,8 @@ class Posts:
         if self._on_message is None:
             raise WebError(503, "The bot is ending or starting. Send it again in a moment.")
         async with self._one_claim:  # or a message could be answered before one that is older and not claimed yet
+            if incoming.kind is Kind.MESSAGE:
+                await self._check_thread(incoming)
             claim: Claim = await self._on_message(incoming.model_copy(update={"sent_at": self._now()}))
         if not claim.new:
             await self._uploads.drop(uploads)
@@ -182,35 +183,22 @@ class Posts:
             else:
                 draft.fields[part.name] = await _field(part)
 
-    async def _check_thread(self, who: Caller, body: PostBody) -> None:
-        """A thread belongs to one channel; an id that is not known yet begins a thread."""
-        await self._sight.channel(who, body.channel)
-        if body.thread:
-            lines = await self._desk.transcript.thread(PLATFORM, who.workspace, body.thread)
-            if lines and lines[0].channel != body.channel:
-                raise WebError(404, f"There is no such thread in {body.channel}.")
-
-    async def _line(self, who: Caller, message: str) -> Line:
-        line = await self._desk.transcript.find(PLATFORM, who.workspace, message)
-        if line is None:
-            raise WebError(404, "There is no such message.")
-        await self._sight.channel(who, line.channel)
-        return line
+    async def _check_thread(self, incoming: Incoming) -> None:
+        """A thread belongs to one channel, as far as its author sees; an id that they don't know begins one."""
+        where, who = incoming.where, Caller(incoming.where.workspace, incoming.user)
+        channels = await self._desk.transcript.channels_of(PLATFORM, where.workspace, where.thread)
+        if where.channel not in channels:
+            for channel in channels:
+                if await self._sight.sees(who, channel):
+                    raise WebError(404, f"There is no such thread in {where.channel}.")
 
     async def _own(self, who: Caller, message: str) -> Line:
-        line = await self._line(who, message)
+        line = await self._sight.line(who, message)
         if line.author != "user" or line.user != who.user:
             raise WebError(403, "Only who posted a message can change it.")
         if line.deleted:
             raise WebError(409, "This message was deleted.")
         return line
-
-    async def _card(self, who: Caller, clarification: str) -> Clarification:
-        card = await self._desk.clarifications.find(clarification)
-        if card is None or (card.platform, card.workspace) != (PLATFORM, who.workspace):
-            raise WebError(404, "There is no such question.")
-        await self._sight.channel(who, card.channel)
-        return card
 
     def _now(self) -> float:
         """The platform's time: it gives the order, so it never stands still or goes back."""
@@ -233,14 +221,11 @@ def _change(kind: Kind, line: Line, who: Caller, text: str = "") -> Incoming:
     )
 
 
-def _choice(card: Clarification, body: ChoiceBody) -> str:
+def _choice(body: ChoiceBody) -> str:
+    """The words; those of an option are the card's."""
     if (body.option is None) == is_blank(body.text):
         raise WebError(400, 'Answer with either "option", counted from 0, or "text".')
-    if body.option is None:
-        return body.text
-    if body.option >= len(card.options):
-        raise WebError(400, f"This question has {len(card.options)} options, counted from 0.")
-    return str(card.options[body.option]["label"])
+    return body.text if body.option is None else ""
 
 
 def _where(who: Caller, channel: str, thread: str) -> ThreadRef:

@@ -63,13 +63,9 @@ class Reading:
     async def thread(self, request: web.Request) -> web.Response:
         who = bodies.caller(request)
         thread = bodies.path_id(request, "thread")
-        lines = await self._desk.transcript.thread(PLATFORM, who.workspace, thread)
-        if not lines:
-            raise WebError(404, "There is no such thread.")
-        channel = lines[0].channel
-        await self._sight.channel(who, channel)
-        shown = [shapes.message(line) for line in lines if line.channel == channel]
-        return reply({"thread": thread, "channel": channel, "messages": shown})
+        lines = await self._sight.thread(who, thread)
+        shown = [await self._sight.message(line) for line in lines]
+        return reply({"thread": thread, "channel": lines[0].channel, "messages": shown})
 
     async def documents(self, request: web.Request) -> web.Response:
         """A channel's own documents; with `scope=yes` all that a question there may draw on; without a channel all

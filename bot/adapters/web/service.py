@@ -49,10 +49,7 @@ class Service:
         """What became of a message; with `wait`, after at most so many seconds, as soon as it has become something."""
         who = bodies.caller(request)
         message = bodies.path_id(request, "message")
-        line = await self._desk.transcript.find(PLATFORM, who.workspace, message)
-        if line is None:
-            raise WebError(404, "There is no such message.")
-        await self._sight.channel(who, line.channel)
+        line = await self._sight.line(who, message)
         deadline = time.monotonic() + bodies.number(request, "wait", 0, LONGEST_WAIT)
         found = await self._desk.operations.turn(PLATFORM, who.workspace, message)
         while not _has_ended(found) and time.monotonic() < deadline and not self._closing:

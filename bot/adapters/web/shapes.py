@@ -12,9 +12,8 @@ from storage.transcript import Line, ThreadLine
 Json = dict[str, Any]
 
 
-def message(line: Line) -> Json:
+def message(line: Line, options: list[Json]) -> Json:
     """`options` are the buttons that can be clicked now."""
-    is_open = line.clarification_state == "open" and not line.deleted
     return {
         "message": line.message,
         "thread": line.thread,
@@ -25,7 +24,7 @@ def message(line: Line) -> Json:
         "reply_to": line.reply_to,
         "kind": line.kind,
         "citations": [] if line.deleted else line.citations,
-        "options": line.options if is_open else [],
+        "options": options,
         "clarification": clarification(line),
         "files": [] if line.deleted else line.files,
         "sent_at": line.sent_at,
