@@ -99,7 +99,7 @@ _ASKING_WORDS = re.compile(
     r"\bhow (?:long|old|many|much|often|frequently|far|tall|high|big|large|fast|deep|wide|heavy)\b"
     r"|\b(?:what|which) (?:kind|type|sort|name|number|amount)s? of\b"
     r"|\b(?:wie|wieviele?) (?:lange?|alt|viele?|oft|weit|hoch|groß|schnell)\b"
-    r"|\b(?:please|pls|bitte|tell me|show me|list|explain|describe|do you know|is called|are called|called|named)\b"
+    r"|\b(?:please|pls|bitte|tell me|show me|list|explain|describe|do you know)\b"
     r"|\b(?:says?|mentions?|get|gets|need|needs|want|wants|happens?|may)\b"
     r"|请问|告诉我|什么时候|什么时间|多长时间|为什么|是什么|什么|多久|多长|多少|何时|何地|哪里|哪儿|哪个|哪些|"
     r"哪位|哪一?"

@@ -59,13 +59,18 @@ def understand(text: str, said: Sequence[Said], attached_names: Sequence[str] = 
     return Understanding("questions", tuple(questions), _remark(len(parts), limit, text), follows)
 
 
-_MENTION = re.compile(r"<[@#!][^>\s]{1,40}>")
+BOT_NAMES = ("threadlore", "bot")  # by which it is mentioned where a mention is plain text
+_MENTION = re.compile(rf"<[@#!][^>\s]{{1,40}}>|(?<![\w@.])@(?:{'|'.join(BOT_NAMES)})\b", re.I)
 _SPACES = re.compile(r"[^\S\n]+")
+
+
+def without_mentions(text: str) -> str:
+    return _MENTION.sub(" ", text).strip()
 
 
 def _clean(text: str) -> str:
     """A message without mentions and without runs of spaces."""
-    return _SPACES.sub(" ", _MENTION.sub(" ", text)).strip()
+    return _SPACES.sub(" ", without_mentions(text))
 
 
 def _dangling(part: str, before: Before, attached_names: Sequence[str]) -> bool:

@@ -98,4 +98,14 @@ def wrong_usage(arguments: argparse.Namespace) -> str:
             return "name the DOCUMENT that is to be shown"
         case "channel" if arguments.member and not arguments.private:
             return "--member goes with --private: everyone reads a public channel"
+    for name, value in vars(arguments).items():
+        if any(
+            isinstance(text, str) and not _is_text(text) for text in (value if isinstance(value, list) else [value])
+        ):
+            return f"{name}: these bytes are no text in this terminal's encoding; type it again, or set a UTF-8 locale"
     return ""
+
+
+def _is_text(text: str) -> bool:
+    """Bytes that the terminal's encoding doesn't know stand as surrogates. A path may hold them: it is no text."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from agent.understanding import without_mentions
 from bot.messages import Reply
 from bot.rendering import counted, day
 from storage.channels import Channel, Channels
@@ -37,7 +38,7 @@ class Command:
 
 def parse(text: str) -> Command | None:
     """The command that a message is, if it is one."""
-    found = COMMAND.fullmatch(text.strip().rstrip("?!.。？！ ").strip())
+    found = COMMAND.fullmatch(without_mentions(text).rstrip("?!.。？！ "))
     if found is None:
         return None
     name = next(name for number, name in enumerate(WORDS) if found[f"c{number}"] is not None)

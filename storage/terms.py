@@ -40,7 +40,9 @@ _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _WORD = re.compile(r"[^\W_]+")
 _TELLING = re.compile(r"^[^\W\d]{3,}$|^(?:19|20)\d\d$|[\u0900-\uffff]")
 _ASKED_FOR = re.compile(
-    r"\b(?:what|which)\s+(?:kind|type|sort)s?\s+of\b|\bthe\s+names?\s+of\b|\bcalled\s*\?*\s*$", re.IGNORECASE
+    r"\b(?:what|which)\s+(?:kind|type|sort)s?\s+of\b|\bthe\s+names?\s+of\b"
+    r"|(?P<what>\bwhat(?:['’]s|\s+(?:is|are|was|were))\b[^?.!]*)\b(?:called|named)\s*\?*\s*$",  # not: who was called?
+    re.IGNORECASE,
 )
 _LAST_PRINTED_PLANE = 0x1FFFF
 
@@ -75,7 +77,7 @@ def cut(text: str) -> list[str]:
 def content_terms(question: str) -> list[str]:
     """The terms of a question that say what it is about: without function words, and without those that ask for a kind
     or a name."""
-    terms = cut(_ASKED_FOR.sub(" ", question))
+    terms = cut(_ASKED_FOR.sub(lambda found: found["what"] or " ", question))
     return [term for term in terms if term not in _stop_terms() and not STOP_CHARACTERS.intersection(term)]
 
 

@@ -94,6 +94,11 @@ def test_the_sentence_that_answers_is_quoted_and_no_more(question: str, text: st
     assert quotes(question, LEAVE) == [text]
 
 
+def test_what_was_called_is_no_question_of_a_name() -> None:
+    bonds = hit("The bonds of 2014 and the bonds of 2019 pay 3 percent. The loans of 2016 were called in March.")
+    assert quotes("Which were called?", bonds) == ["The loans of 2016 were called in March."]
+
+
 def test_a_sentence_that_holds_the_kind_of_value_that_is_asked_for_is_preferred() -> None:
     passage = hit(
         "The notice period is explained to everyone on the first day. The notice period amounts to three months."

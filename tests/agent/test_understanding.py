@@ -27,6 +27,9 @@ NOTICE = [user("What is the notice period for employees?"), bot("The notice peri
     "text",
     [
         "hi",
+        "@bot hi",
+        "hello @Threadlore!",
+        "<@U123> hi",
         "Hello!",
         "hey there 👋",
         "Good morning everyone",

@@ -102,6 +102,14 @@ def test_what_goes_together_is_told(line: str) -> None:
     assert wrong_usage(parser().parse_args(line.split()))
 
 
+@pytest.mark.parametrize(
+    "line", ["ask caf\udce9?", "channel caf\udce9", "channel x --private --member \udcff", "docs \udc80"]
+)
+def test_bytes_that_are_no_text_are_told_from_paths(line: str) -> None:
+    assert "no text" in wrong_usage(parser().parse_args(line.split()))
+    assert not wrong_usage(parser().parse_args(["add", "caf\udce9.md"]))
+
+
 def test_files_of_one_name_in_a_folder_are_told_apart(tmp_path: Path) -> None:
     for name in ("a/notes.md", "b/notes.md", "notes.md", "b/plan.md", ".git/config", "b/.hidden"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

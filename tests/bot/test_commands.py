@@ -9,6 +9,9 @@ from bot.commands import Command, parse
     ("text", "command"),
     [
         ("help", Command("help")),
+        ("@bot help", Command("help")),
+        ("<@U07> docs", Command("docs")),
+        ("forget two  spaces.pdf", Command("forget", "two  spaces.pdf")),
         ("Help!", Command("help")),
         ("What can you do?", Command("help")),
         ("你能做什么？", Command("help")),

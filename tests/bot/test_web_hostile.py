@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from contextlib import AsyncExitStack
 
@@ -96,6 +97,19 @@ async def test_a_hostile_body_is_refused_in_words(page: Served, body: bytes) -> 
     status, _ = await page.call("POST", "/api/messages", data=body, headers=JSON)
     assert status == 400
     assert page.core.claimed == []
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "x-made-up"])
+async def test_a_compressed_body_is_refused_in_words(
+    page: Served, encoding: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = gzip.compress(b'{"channel": "general", "text": "hello"}')
+    for sent in (body, body[:-9], b"no such thing"):
+        headers = {**JSON, "Content-Encoding": encoding}
+        status, answer = await page.call("POST", "/api/messages", data=sent, headers=headers)
+        assert status == 415 and "Content-Encoding" in answer["error"]
+    assert page.core.claimed == []
+    assert caplog.records == []
 
 
 async def test_of_a_key_that_stands_twice_one_is_taken(page: Served) -> None:

@@ -82,6 +82,20 @@ def test_content_terms_leave_function_words_out() -> None:
     assert {"US", "IT"}.isdisjoint(STOP_WORDS)
 
 
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("What is the harbour master called?", ["harbour", "master"]),
+        ("What was the old bridge named", ["old", "bridg"]),
+        ("What kind of licence do divers need?", ["licenc", "diver", "need"]),
+        ("Which bonds were called?", ["bond", "call"]),
+        ("Who was named?", ["name"]),
+    ],
+)
+def test_words_that_ask_for_a_name_or_a_kind_are_left_out_where_they_do(question: str, terms: list[str]) -> None:
+    assert content_terms(question) == terms
+
+
 def test_stop_words_may_be_words_of_another_language_only_where_harmless() -> None:
     for word in ("die", "war", "man", "hat", "may", "us"):
         assert content_terms(word), word

@@ -102,6 +102,8 @@ def check_head(request: web.Request) -> None:
         raise WebError(414, "That address is too long. Send what is long in the body of a POST.")
     if any(len(value) > LONGEST_HEADER for value in request.headers.values()):
         raise WebError(431, "A header is too long. Leave out the headers that aren't needed, or delete the cookies.")
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise WebError(415, "Send the body as it is, without Content-Encoding: a compressed one isn't unpacked here.")
 
 
 async def read(request: web.Request, kind: type[B]) -> B:

@@ -65,6 +65,7 @@ class Web:
             shutdown_timeout=ENDING_SECONDS,
             max_line_size=MOST_LINE,
             max_field_size=MOST_LINE,
+            auto_decompress=False,  # one that can't be unpacked would be refused in other words than ours
         )
         await self._runner.setup()
         self._site = web.TCPSite(self._runner, self._options.host, self._options.port)

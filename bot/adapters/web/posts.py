@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from aiohttp import BodyPartReader, web
 from pydantic import ValidationError
 
+from agent.understanding import BOT_NAMES
 from bot.adapters.web import bodies
 from bot.adapters.web.bodies import Caller, ChoiceBody, DeleteBody, EditBody, FeedbackBody, PostBody
 from bot.adapters.web.desk import PLATFORM, Desk
@@ -26,7 +27,6 @@ from storage.transcript import Line
 MOST_FILES = 100
 LARGEST_FIELD = 256 * 1024
 NOT_CLAIMED = 0.0  # the time of a message is that of its claim
-BOT_NAMES = frozenset({"threadlore", "bot"})
 _MENTION = re.compile(r"(?<![\w@.])@([\w\-]+)")
 
 
@@ -136,8 +136,8 @@ class Posts:
                 attachments=tuple(Attachment(name=u.name, size=u.size, reference=u.reference) for u in uploads),
                 sent_at=NOT_CLAIMED,
                 direct=body.channel.startswith(DIRECT),
-                mentions_bot=bool(mentioned & BOT_NAMES),
-                mentions_others=body.text.lstrip().startswith("@") and bool(mentioned - BOT_NAMES),
+                mentions_bot=not mentioned.isdisjoint(BOT_NAMES),
+                mentions_others=body.text.lstrip().startswith("@") and bool(mentioned.difference(BOT_NAMES)),
                 link=link(body.channel, thread, message),
                 model=body.model,
                 digest=digest(body.channel, who.user, body.text, body.thread, body.model, _contents(uploads)),
