@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import PurePath
 
 from agent.outcomes import Option
-from agent.quoting import Line, asked_terms, coverage, rough_weights, scored_lines, terms_of
+from agent.quoting import Line, asked_terms, coverage, rough_weights, scored_lines, stands_in, terms_of
 from agent.shapes import Shape, asked_shape, holds, names, numbers
-from storage.models import Hit
-from storage.terms import STOP_WORDS, cut, indexed_text
+from storage.models import Hit, Passage
+from storage.terms import STOP_WORDS, cut, indexed_text, normalized
 
 _CONSIDERED = 20  # passages
 _SHARE = 0.5  # of the question's terms that a fact must hold
@@ -53,30 +53,52 @@ def ambiguous(question: str, hits: Sequence[Hit], limit: int = 5) -> tuple[Optio
     """The documents to choose from where several hold the fact and the question doesn't tell them apart, else ()."""
     hits = hits[:_CONSIDERED]
     weights = rough_weights(question, [indexed_text(hit.passage) for hit in hits])
-    known = {document: _known(document, hits) for document in {hit.passage.document for hit in hits}}
-    fitting = _fitting(weights, known)
+    fitting = _fitting(weights, hits)
     if len(fitting) < 2:
         return ()
     considered = [hit for hit in hits if hit.passage.document in fitting]
-    rivals = _rivals(question, _facts(question, weights, considered, known))
+    rivals = _rivals(question, _facts(question, weights, considered, fitting))
     if len(rivals) < 2 or not _differ(rivals):
         return ()
     return _options(rivals[:limit])
 
 
-def _fitting(weights: Mapping[str, float], known: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The documents that hold as much of what is asked as any: the others the question doesn't mean."""
-    shares = {document: coverage(weights, terms) for document, terms in known.items()}
+def _fitting(weights: Mapping[str, float], hits: Sequence[Hit]) -> dict[str, frozenset[str]]:
+    """The documents that hold as much of what is asked as any, with their terms, as far as their passages were found:
+    the others the question doesn't mean."""
+    passages: dict[str, list[Passage]] = {}
+    for hit in hits:
+        passages.setdefault(hit.passage.document, []).append(hit.passage)
+    at_most = {document: _roughly_held(weights, found) for document, found in passages.items()}
+    known: dict[str, frozenset[str]] = {}
+    shares: dict[str, float] = {}
+    for document in sorted(passages, key=lambda document: -at_most[document]):
+        if at_most[document] < max(shares.values(), default=0.0) - _SLIGHTLY:
+            break  # cutting a text into terms is what takes time here
+        known[document] = _known(passages[document])
+        shares[document] = coverage(weights, known[document])
     most = max(shares.values(), default=0.0)
-    return frozenset(document for document, share in shares.items() if share >= most - _SLIGHTLY)
+    return {document: known[document] for document, share in shares.items() if share >= most - _SLIGHTLY}
 
 
-def _known(document: str, hits: Sequence[Hit]) -> frozenset[str]:
-    """The terms of a document, as far as its passages were found."""
-    passages = [hit.passage for hit in hits if hit.passage.document == document]
+def _roughly_held(weights: Mapping[str, float], passages: Sequence[Passage]) -> float:
+    """The share of the question's terms that these passages hold at most."""
+    texts = [normalized(f"{PurePath(passage.name).stem}\n{indexed_text(passage)}") for passage in passages]
+    kinds = _every_kind()
+    return coverage(
+        weights, frozenset(term for term in weights if term in kinds or any(stands_in(term, text) for text in texts))
+    )
+
+
+def _known(passages: Sequence[Passage]) -> frozenset[str]:
     name = terms_of(PurePath(passages[0].name).stem)
     known = name.union(*(terms_of(indexed_text(passage)) for passage in passages))
     return known | _kind(known)
+
+
+@cache
+def _every_kind() -> frozenset[str]:
+    return _kind_terms(_ANY_KIND).union(*(_kind_terms(all_are) for all_are, _ in _KINDS))
 
 
 def _kind(known: frozenset[str]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from agent.reading import plan_of
 from agent.state import Draft, Json, State, said_as_json
 from agent.tracing import traced
 from agent.writing import Writing
-from storage.models import Document, Version
+from storage.models import Living, Version
 
 _REMEMBERED = 20  # messages of the thread that a turn knows
 
@@ -98,7 +98,7 @@ async def verify(state: State, runtime: Runtime[Context]) -> Json:
     return {"outcome": outcome.model_dump(mode="json"), "draft": None, "findings": None}
 
 
-async def _living(draft: Draft, context: Context) -> dict[Version, Document]:
+async def _living(draft: Draft, context: Context) -> dict[Version, Living]:
     named = {_version(each) for each in [*draft["citations"], *draft["nearest"]]}
     return await context.parts.documents.living(context.scope.workspace, named)
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from agent.shapes import Shape, asked_shape, holds, names, numbers, without_asking_words
 from storage.models import Hit, Passage
-from storage.terms import content_terms, cut
+from storage.terms import content_terms, cut, normalized
 
 _CONSIDERED = 8  # passages that quotes are taken from
 _LONGEST = 420  # characters of a quote before it is cut at a clause
@@ -183,16 +183,17 @@ def term_weights(question: str, texts: Sequence[str]) -> dict[str, float]:
 
 def rough_weights(question: str, texts: Sequence[str]) -> dict[str, float]:
     """The same for many texts, without cutting each into terms: a term stands where its stem does."""
-    folded = [text.casefold() for text in texts]
+    plain = [normalized(text) for text in texts]
     return {
-        term: _rarity(sum(_stem(term) in text for text in folded), len(texts))
+        term: _rarity(sum(stands_in(term, text) for text in plain), len(texts))
         for term in dict.fromkeys(asked_terms(question))
     }
 
 
-def _stem(term: str) -> str:
-    """What all forms of a word have in common: "compan" of "compani", for "company" and "companies"."""
-    return term[:-1] if len(term) > 4 and term[-1] in "ie" else term
+def stands_in(term: str, plain: str) -> bool:
+    """Whether a normalized text may hold a term: what all forms of a word have in common is looked for, "compan" of
+    "compani" for "company" and "companies"."""
+    return (term[:-1] if len(term) > 4 and term[-1] in "ie" else term) in plain
 
 
 def _rarity(frequency: int, count: int) -> float:

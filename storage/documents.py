@@ -34,7 +34,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from storage.database import Database
-from storage.models import Anchor, Document, DocumentName, DocumentState, Scope, Section, Version, document_id
+from storage.models import Anchor, Document, DocumentName, DocumentState, Living, Scope, Section, Version, document_id
 from storage.schema import clock, documents, position, sections, tombstones
 
 Item = TypeVar("Item")
@@ -206,21 +206,13 @@ class Documents:
         )
         return await self._in_audiences(workspace, audiences, shown)
 
-    async def living(self, workspace: str, versions: Collection[Version]) -> dict[Version, Document]:
+    async def living(self, workspace: str, versions: Collection[Version]) -> dict[Version, Living]:
         """Those of the versions that are current."""
-        found: dict[Version, Document] = {}
-        for some in _chunks(sorted({version.document for version in versions})):
-            living = await self._select(_LIVING, {"workspace": workspace, "documents": some})
-            found |= {document.key: document for document in living if document.key in versions}
-        return found
-
-    async def audiences(self, workspace: str, versions: Collection[Version]) -> dict[Version, str]:
-        """Those of the versions that are current, with who may read them."""
-        found: dict[Version, str] = {}
+        found: dict[Version, Living] = {}
         async with self._database.read() as connection:
             for some in _chunks(sorted({version.document for version in versions})):
-                living = await connection.execute(_AUDIENCES, {"workspace": workspace, "documents": some})
-                found |= {Version(document, version): audience for document, version, audience in living}
+                living = await connection.execute(_LIVING, {"workspace": workspace, "documents": some})
+                found |= {Version(document, version): Living(*more) for document, version, *more in living}
         return {version: found[version] for version in versions if version in found}
 
     async def dead(self, workspace: str) -> list[Version]:
@@ -499,8 +491,9 @@ def _of(columns: Any, version: Version) -> ColumnElement[bool]:
 # Made once: making them takes longer than asking with them, and each turn asks them several times
 _OF_WORKSPACE = and_(documents.c.workspace == bindparam("workspace"), documents.c.state == State.CURRENT)
 _OF_THESE = documents.c.document.in_(bindparam("documents", expanding=True))
-_LIVING = select(*_COLUMNS).where(_OF_WORKSPACE, _OF_THESE)
-_AUDIENCES = select(documents.c.document, documents.c.version, documents.c.audience).where(_OF_WORKSPACE, _OF_THESE)
+_LIVING = select(documents.c.document, documents.c.version, *(documents.c[each] for each in Living._fields)).where(
+    _OF_WORKSPACE, _OF_THESE
+)
 _OF_AUDIENCES = and_(_OF_WORKSPACE, documents.c.audience.in_(bindparam("audiences", expanding=True)))
 _ANY = select(documents.c.document).where(_OF_AUDIENCES).limit(1)
 _NAMED = select(documents.c.document, documents.c.name).where(

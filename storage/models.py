@@ -46,6 +46,13 @@ class DocumentName(NamedTuple):
     name: str
 
 
+class Living(NamedTuple):
+    """A current version: who may see it, and where its post is."""
+
+    audience: str
+    link: str
+
+
 class DocumentState(StrEnum):
     PENDING = "pending"  # being read
     CURRENT = "current"  # the version that answers

@@ -80,8 +80,9 @@ class Retriever:
         wanted, living = query.limit, list[Hit]()
         for _ in range(_ROUNDS):
             hits = await self._store.search(query)
-            audiences = await self._documents.audiences(query.scope.workspace, versions_of(hits))
-            living = [hit for hit in hits if audiences.get(hit.passage.key) in query.scope.audiences]
+            now = await self._documents.living(query.scope.workspace, versions_of(hits))
+            seen = {version for version, found in now.items() if found.audience in query.scope.audiences}
+            living = [hit for hit in hits if hit.passage.key in seen]
             if len(living) >= wanted or len(hits) < query.limit:
                 break
             dead = frozenset(query.dead) | (versions_of(hits) - versions_of(living))

@@ -28,9 +28,9 @@ _SPACELESS = (
     "\u0e81-\u0eb3\u0ebd-\u0ec6\u0ed0-\u0edf\u1780-\u17b3\u17d7\u17dc\u17e0-\u17e9\u1000-\u1049\u1050-\u109d"
     "\ua9e0-\ua9fe\uaa60-\uaa7f"
 )
-_ALIKE = str.maketrans({"\u2019": "'", "\u2010": "-"})
 _UNSEEN = re.compile("[\u00ad\u200c\u200d\u2060\ufeff\u0640\u064b-\u0652\u0670\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7]")
-_THOUSANDS = re.compile(r"(?<![\d.,'])\d{1,3}(?:(?:,\d{3})+|(?:'\d{3})+)(?![\d,'])")
+_THOUSANDS = re.compile(r"\d(?<![\d.,']\d)\d{0,2}(?:(?:,\d{3})+|(?:'\d{3})+)(?![\d,'])")
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+(?:(?:[.'-]|_+)[A-Za-z0-9]+)*")
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+(?:\.\d+)*")
 _JOINT = re.compile(r"[._]+")
@@ -74,6 +74,11 @@ def cut(text: str) -> list[str]:
     return list(_terms(_clean(text)))
 
 
+def normalized(text: str) -> str:
+    """The text that terms are cut from, in small letters."""
+    return _clean(text).casefold()
+
+
 def content_terms(question: str) -> list[str]:
     """The terms of a question that say what it is about: without function words, and without those that ask for a kind
     or a name."""
@@ -102,11 +107,15 @@ def _title(name: str) -> str:
 
 
 def _clean(text: str) -> str:
-    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).translate(_ALIKE)
+    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).replace("\u2019", "'").replace("\u2010", "-")
     return _THOUSANDS.sub(lambda match: match[0].replace(",", "").replace("'", ""), text)
 
 
 def _terms(text: str) -> Iterator[str]:
+    if text.isascii():  # by a simpler expression, in a third of the time
+        for word in _ASCII_TOKEN.findall(text):
+            yield from _word(word)
+        return
     for match in _token().finditer(text):
         if match.lastgroup == "spaceless":
             yield from _characters(match[0])
