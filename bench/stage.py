@@ -127,7 +127,10 @@ class Stage:
 
     async def settle(self) -> None:
         """Until all that was asked is done."""
-        await self.core.settled(*self.platform.stood, seconds=600)
+        asked = list(self.platform.stood)
+        await self.core.settled(*asked, seconds=600)
+        for message in asked:
+            del self.platform.stood[message]
 
 
 @contextlib.asynccontextmanager

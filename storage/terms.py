@@ -74,6 +74,7 @@ def cut(text: str) -> list[str]:
     return list(_terms(_clean(text)))
 
 
+@functools.lru_cache(maxsize=1000)
 def normalized(text: str) -> str:
     """The text that terms are cut from, in small letters."""
     return _clean(text).casefold()
@@ -107,7 +108,8 @@ def _title(name: str) -> str:
 
 
 def _clean(text: str) -> str:
-    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).replace("\u2019", "'").replace("\u2010", "-")
+    if not text.isascii():
+        text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).replace("\u2019", "'").replace("\u2010", "-")
     return _THOUSANDS.sub(lambda match: match[0].replace(",", "").replace("'", ""), text)
 
 
