@@ -16,6 +16,7 @@ from bench.ambiguity import load_cases
 from bench.clock import Clock
 from bench.corpus import Vectors, headed, load
 from bench.table import Options
+from bot.app import collect_seldom
 from bot.messages import Reply
 from bot.platform import Turn
 from ingest.parts import Part
@@ -150,6 +151,7 @@ async def stage(folder: Path, known: Knowledge, size: int, cache: Path) -> Async
         library = Library(database, documents, transcript, store, embedder, parts)
         platform = TimedPlatform()
         async with open_core(library, folder, embedder, platform) as core:
+            collect_seldom()
             yield Stage(core, platform, searching, folder, len(posted))
         await store.close()
         await embedder.close()

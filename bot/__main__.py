@@ -87,9 +87,10 @@ async def _serve(settings: Settings) -> int:
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, ended.set)
 
-    from bot.app import open_app
+    from bot.app import collect_seldom, open_app
 
     async with open_app(settings) as app:
+        collect_seldom()
         log.info("the page is at %s", app.url)
         await ended.wait()
         log.info("ending")
