@@ -146,7 +146,14 @@ async def open_app(settings: Settings, *, port: int | None = None, any_model: bo
             retriever=knowledge.retriever,
             operations=operations,
             living=stores.journal.references,
-            readiness=Readiness(knowledge.facts, knowledge.store, probes, lambda: knowledge.ingestor.restoring),
+            readiness=Readiness(
+                knowledge.facts,
+                knowledge.store,
+                knowledge.retriever,
+                probes,
+                restoring=lambda: knowledge.ingestor.restoring,
+                lacking=knowledge.ingestor.lacking,
+            ),
         )
         web = platforms["web"] = Web(_web_options(settings, directory, port), desk)
         heartbeat = stack.enter_context(Heartbeat(url))

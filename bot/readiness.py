@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from storage.errors import StoreUnavailable
 from storage.facts import Facts
 from storage.knowledge import KnowledgeStore
 from storage.models import Version
+from storage.retrieval import Retriever
 
 OK = "ok"
 NOT_CONFIGURED = "not configured"
@@ -27,6 +28,9 @@ WRITTEN = "readiness"  # the fact that is written to see whether there is room
 OPENAI = "https://api.openai.com/v1"
 COHERE = "https://api.cohere.com"
 PROBE_SECONDS = 4.0
+COUNTED_SECONDS = 20.0  # that counting all passages may take
+DOCTOR_SECONDS = 5.0  # that an endpoint has to answer who wants to know what is wrong
+READY_SECONDS = 0.3
 WRITTEN_SECONDS = 1.0  # that a write is taken for: who asks more often doesn't wear out the disk
 KNOWN_SECONDS = 30.0  # that an endpoint's answer is taken for
 
@@ -117,21 +121,23 @@ def _listing(base: str) -> str:
 
 @dataclass(slots=True)
 class Readiness:
-    """Asks each part whether it works; of endpoints it waits so many seconds for an answer.
+    """Asks each part whether it works: in short, or `thoroughly`, which waits for endpoints and counts what is stored.
 
-    `restoring` says how many documents the store lacks passages of.
+    `restoring` says how many documents are stored again just now.
     """
 
     facts: Facts
     store: KnowledgeStore
+    retriever: Retriever
     probes: Probes
     restoring: Callable[[], int]
+    lacking: Callable[[], Awaitable[int]]
     _written: float = -WRITTEN_SECONDS
 
-    async def __call__(self, seconds: float) -> dict[str, str]:
-        own = {"database": await self._database(), "passages": await self._passages()}
+    async def __call__(self, *, thoroughly: bool) -> dict[str, str]:
+        own = {"database": await self._database(), "passages": await self._passages(thoroughly)}
         elsewhere = {"model": NOT_CONFIGURED, "embeddings": f"{OK}: {BundledEmbedder.model}", "rerank": NOT_CONFIGURED}
-        return own | elsewhere | await self.probes.states(seconds)
+        return own | elsewhere | await self.probes.states(DOCTOR_SECONDS if thoroughly else READY_SECONDS)
 
     async def _database(self) -> str:
         if time.monotonic() - self._written < WRITTEN_SECONDS:
@@ -145,14 +151,21 @@ class Readiness:
         self._written = time.monotonic()
         return OK
 
-    async def _passages(self) -> str:
+    async def _passages(self, thoroughly: bool) -> str:
         try:
-            async with asyncio.timeout(PROBE_SECONDS):
-                await self.store.count("", Version("", 0))
+            async with asyncio.timeout(COUNTED_SECONDS if thoroughly else PROBE_SECONDS):
+                if thoroughly or self.retriever.has_failed:
+                    lacking = await self.lacking()
+                    self.retriever.has_failed = False
+                else:
+                    await self.store.count("", Version("", 0))
+                    lacking = 0
         except StoreUnavailable as error:
             return str(error)
         except TimeoutError:
             return "the knowledge store doesn't answer in time"
         if restoring := self.restoring():
             return f"the knowledge store lacks passages of {restoring} documents; they are stored again"
+        if lacking:
+            return f"the knowledge store lacks passages of {lacking} documents; a restart stores them again"
         return OK

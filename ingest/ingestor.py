@@ -133,8 +133,17 @@ class Ingestor:
             pending = await self._documents.pending(workspace)
             current = await self._documents.current(workspace)
             await self._store.remove(workspace, stored.keys() - {each.key for each in current} - set(pending))
-            missing = [document for document in current if stored.get(document.key, 0) != document.passages]
-            await self._restore(missing)
+            await self._restore(_lacking(stored, current))
+
+    async def lacking(self) -> int:
+        """How many documents the store holds other passages of than the catalog says. Raises StoreUnavailable."""
+        lacking = 0
+        for workspace in await self._documents.workspaces():
+            stored = await self._store.counts(workspace)
+            for document in _lacking(stored, await self._documents.current(workspace)):
+                now = await self._store.count(workspace, document.key)  # it may have changed between the two
+                lacking += now != document.passages and await self._lives(document.key)
+        return lacking
 
     async def embed_missing(self) -> int:
         """Embed what was stored without vectors, as far as the endpoint answers. Returns how many passages it was."""
@@ -332,6 +341,10 @@ class Ingestor:
 
 
 async def _say_nothing(_: Progress) -> None: ...
+
+
+def _lacking(stored: Mapping[Version, int], current: Sequence[Document]) -> list[Document]:
+    return [document for document in current if stored.get(document.key, 0) != document.passages]
 
 
 def _of_swap(upload: Upload, swapped: Swapped, reason: str) -> Verdict:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from storage.documents import Documents
 from storage.embeddings import Embedder, script_of
-from storage.errors import EmbeddingUnavailable
+from storage.errors import EmbeddingUnavailable, StoreUnavailable
 from storage.knowledge import KnowledgeStore, Mode, Query, Vector
 from storage.models import Hit, Scope, versions_of
 from storage.terms import content_terms, cut
@@ -51,6 +51,7 @@ class Retriever:
         self._documents = documents
         self._dense_weight = embedder.dense_weight if dense_weight is None else dense_weight
         self._remembered: OrderedDict[str, Vector] = OrderedDict()
+        self.has_failed = False  # a search, since who checks the store last set this back
 
     async def search(
         self,
@@ -73,7 +74,11 @@ class Retriever:
             documents=documents,
             dense_weight=self._dense_weight,
         )
-        return Retrieved(await self._living(query), embedded.degraded, embedded.limits)
+        try:
+            return Retrieved(await self._living(query), embedded.degraded, embedded.limits)
+        except StoreUnavailable:
+            self.has_failed = True
+            raise
 
     async def _living(self, query: Query) -> tuple[Hit, ...]:
         """What turns out not to live is left out of the next, wider round, so that it hides nothing."""

@@ -32,8 +32,11 @@ from bot.printing import Printer
 from bot.readiness import NOT_YET, Probes, Readiness, endpoints
 from bot.settings import Settings
 from storage.database import is_disk_full, open_database, sqlite_url
+from storage.documents import Documents
+from storage.embeddings import BundledEmbedder
 from storage.facts import Facts
 from storage.lance import LanceStore
+from storage.retrieval import Retriever
 from tests.bot.shell import SETTINGS, Shell
 from tests.running import PROJECT, RunningBot
 
@@ -445,13 +448,19 @@ def test_a_bot_that_is_ended_while_it_starts_ends_well(tmp_path: Path, is_far: b
 async def test_readiness_writes_and_not_more_often_than_it_must(tmp_path: Path) -> None:
     async with open_database(sqlite_url(tmp_path / "threadlore.sqlite")) as database:
         store = await LanceStore.open(tmp_path / "passages", "passages")
-        readiness = Readiness(Facts(database), store, Probes([]), lambda: 0)
-        assert (await readiness(0))["database"] == "ok"
+        embedder = BundledEmbedder()
+        retriever = Retriever(store, embedder, Documents(database))
+
+        def asking() -> Readiness:
+            return Readiness(Facts(database), store, retriever, Probes([]), lambda: 0, lambda: asyncio.sleep(0, 0))
+
+        readiness = asking()
+        assert (await readiness(thoroughly=False))["database"] == "ok"
         async with database.write() as connection:
             await connection.exec_driver_sql("DROP TABLE facts")
-        assert (await readiness(0))["database"] == "ok", "it was written a moment ago"
-        later = Readiness(Facts(database), store, Probes([]), lambda: 0)
-        assert "can't be written" in (await later(0))["database"]
+        assert (await readiness(thoroughly=False))["database"] == "ok", "it was written a moment ago"
+        assert "can't be written" in (await asking()(thoroughly=False))["database"]
+        await embedder.close()
         await store.close()
 
 

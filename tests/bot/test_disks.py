@@ -16,7 +16,7 @@ import pytest
 
 from tests.bot.disk import Disk, mounted
 from tests.bot.shell import Shell
-from tests.bot.whole import Page
+from tests.bot.whole import Page, opened
 from tests.fake_openai import FakeOpenAI, Text, fake_openai
 from tests.running import RunningBot
 
@@ -147,9 +147,25 @@ def test_passages_that_turn_out_damaged_are_named_in_the_log(
     assert "tell who runs me" in told
     assert f"in {folder} can't be read" in caplog.text
     assert "restore a backup" in caplog.text
+    assert str(folder) in shell.fails("doctor")
     assert sums(folder) == before
     shutil.copy(kept / path.relative_to(shell.home / "data"), path)
     assert_all_is_there(shell)
+    shell.says("doctor")
+
+
+async def test_passages_that_turn_out_damaged_are_named_until_they_are_whole(kept: Path, tmp_path: Path) -> None:
+    shutil.copytree(kept, tmp_path / "data")
+    (path,) = (tmp_path / "data" / "passages").glob("*/data/*.lance")
+    whole = path.read_bytes()
+    async with opened(tmp_path) as page:
+        path.write_bytes(b"\xa5" * len(whole))
+        assert "tell who runs me" in (await page.asks(QUESTION))["text"]
+        for health in ("/readyz", "/api/doctor"):
+            assert "can't be read" in (await page.http.get(health)).json()["dependencies"]["passages"]
+        path.write_bytes(whole)
+        assert (await page.http.get("/readyz")).json()["ready"]
+        assert "28 days" in (await page.asks(QUESTION))["text"]
 
 
 # Read-only, full

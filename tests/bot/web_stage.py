@@ -217,7 +217,7 @@ async def serving(folder: Path, **options: Any) -> AsyncIterator[Served]:
         core = Core(database, Transcript(database), Journal(database), channels, Clarifications(database))
         readiness = {"database": "ok"}
 
-        async def ready(seconds: float) -> dict[str, str]:
+        async def ready(*, thoroughly: bool) -> dict[str, str]:
             return readiness
 
         desk = Desk(

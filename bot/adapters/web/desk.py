@@ -48,10 +48,14 @@ class Operations(Protocol):
     async def backup(self, target: Path) -> None: ...
 
 
+class Asks(Protocol):
+    async def __call__(self, *, thoroughly: bool) -> dict[str, str]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """`living` names the uploads that a message still waits for. `readiness` names each dependency with "ok", "ok: …",
-    "not configured" or what is wrong with it; of those elsewhere it waits so many seconds for an answer."""
+    "not configured" or what is wrong with it."""
 
     transcript: Transcript
     channels: Channels
@@ -60,7 +64,7 @@ class Desk:
     retriever: Retriever
     operations: Operations
     living: Callable[[], Awaitable[set[str]]]
-    readiness: Callable[[float], Awaitable[dict[str, str]]]
+    readiness: Asks
 
 
 class WebNotStarted(NotStarted):

@@ -16,8 +16,6 @@ OK = "ok"
 NOT_CONFIGURED = "not configured"
 SPARED = frozenset({"model", "embeddings", "rerank"})  # without these the bot does less, and says so
 DOCTOR = "/api/doctor"
-DOCTOR_SECONDS = 5.0
-READY_SECONDS = 0.3
 UNMATCHED = "unmatched"
 MOST_STARTED = 10_000
 
@@ -80,8 +78,9 @@ class Health:
     async def ready(self, request: web.Request) -> web.Response:
         """Each dependency by name; what is wrong with it only for who has the token."""
         is_doctor = request.path == DOCTOR  # who asks it wants to read what is wrong, whatever that is
-        patience = DOCTOR_SECONDS if is_doctor else READY_SECONDS
-        found = await self._desk.readiness(patience) if self.is_listening else {"bot": "is starting or ending"}
+        found = {"bot": "is starting or ending"}
+        if self.is_listening:
+            found = await self._desk.readiness(thoroughly=is_doctor)
         is_ready = all(state == OK for name, state in found.items() if name not in SPARED)
         if not self._guard.knows(request):
             found = {name: _in_short(state) for name, state in found.items()}
