@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot import commands
 from bot.messages import Attachment, Incoming, Kind
 from bot.platform import Claim, Refused, Why
-from bot.rows import Stores, file_rows, is_among_people, new_row, place_of
+from bot.rows import Stores, file_rows, new_row, place_of
 from storage.channels import Channel
 from storage.clarifications import Clarification
 from storage.documents import NOT_OFFERED
@@ -61,8 +61,13 @@ class Claiming:
         known = await self._stores.journal.known(new)
         if known is not None:
             return Received(known, new=False)
-        self._check_length(incoming)
         async with self._stores.database.write() as connection:
+            if incoming.kind in (Kind.MESSAGE, Kind.EDIT) and not await self._is_addressed(
+                connection, incoming, channel
+            ):
+                incoming = incoming.model_copy(update={"addressed": False})
+                new = new_row(incoming)
+            self._check_length(incoming)
             received = await self._claim(connection, incoming, channel, new)
         await self._stores.transcript.announce()
         return received
@@ -78,6 +83,20 @@ class Claiming:
             case _:
                 return await self._claim_message(connection, incoming, channel, new)
 
+    async def _is_addressed(self, connection: AsyncConnection, incoming: Incoming, channel: Channel) -> bool:
+        """Whether this is said to the bot, and not among people."""
+        if incoming.direct or incoming.mentions_bot:
+            return True
+        if incoming.mentions_others or channel.answer == "always":
+            return not incoming.mentions_others
+        place = Place(**incoming.where.model_dump())
+        waiting = await self._stores.clarifications.open_in(connection, place)
+        if any(card.asker == incoming.user for card in waiting):
+            return True
+        return channel.answer == "threads" and await self._stores.transcript.was_answered(
+            connection, place, incoming.user
+        )
+
     async def _claim_message(
         self, connection: AsyncConnection, incoming: Incoming, channel: Channel, new: NewRow
     ) -> Received:
@@ -86,10 +105,12 @@ class Claiming:
         if not is_new:
             return Received(row, new=False)
         await self._write_down(connection, incoming, incoming.text)
+        if not incoming.addressed:
+            return Received(row)
         command = commands.parse(incoming.text)
         if command is not None and command.name == "stop":
             return Received(row, withdrawn=tuple(await self._stores.journal.withdraw_lane(connection, row)))
-        if command is None and incoming.text and not incoming.attachments and not is_among_people(incoming):
+        if command is None and incoming.text and not incoming.attachments:
             return Received(row, cards=await self._bind(connection, incoming, row))
         return Received(row)
 
@@ -181,7 +202,7 @@ class Claiming:
         return line
 
     async def _write_down(self, connection: AsyncConnection, incoming: Incoming, text: str) -> None:
-        command = commands.parse(text)
+        command = commands.parse(text) if incoming.addressed else None
         kind = START_OVER if command is not None and command.name == "start over" else "message"
         said = Said("user", incoming.user, text, kind, incoming.message)
         files = [{"name": each.name, "verdict": "", "reason": ""} for each in incoming.attachments]
@@ -189,7 +210,7 @@ class Claiming:
         await self._stores.transcript.add_question(connection, place, said, incoming.sent_at, files)
 
     def _check_length(self, incoming: Incoming) -> None:
-        if len(incoming.text) > self._pace.question_characters:
+        if incoming.addressed and len(incoming.text) > self._pace.question_characters:
             raise Refused(
                 Why.TOO_LONG,
                 f"That message has {len(incoming.text):,} characters; a question may have "
@@ -197,7 +218,7 @@ class Claiming:
             )
 
     async def _check_pace(self, connection: AsyncConnection, new: NewRow) -> None:
-        if not new.payload.get("text"):
+        if not new.payload.get("text") or new.payload.get("addressed") is False:
             return
         asked = await self._stores.journal.asked_lately(connection, new, MINUTE)
         if asked >= self._pace.questions_per_minute:

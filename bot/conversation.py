@@ -74,7 +74,7 @@ class Conversation:
         return await self._answer(row, incoming)
 
     async def _answer(self, row: Row, incoming: Incoming) -> Outcome:
-        command = commands.parse(incoming.text)
+        command = commands.parse(incoming.text) if incoming.addressed else None
         if command is not None and not incoming.attachments:
             return await self._obey(row, incoming, command)
         if await self._was_edited_again(row, incoming):

@@ -62,7 +62,7 @@ class Incoming(Message):
     direct: bool = False
     mentions_bot: bool = False
     mentions_others: bool = False
-    from_bot: bool = False
+    addressed: bool = Field(default=True, description="spoken to the bot: decided by the core when it is claimed")
     link: str = ""
     model: str = ""
     digest: str = Field(default="", description="of the whole body, to tell a repeat from another message with its key")

@@ -96,13 +96,8 @@ def file_rows(incoming: Incoming, channel: Channel, new: NewRow) -> list[NewRow]
 
 def asks(incoming: Incoming) -> bool:
     """A post of files alone is never a question; with words it is one where they ask."""
-    if is_among_people(incoming):
+    if not incoming.addressed:
         return False
     if not incoming.attachments:
         return bool(incoming.text.strip())
     return bool(QUESTION.search(incoming.text.strip()))
-
-
-def is_among_people(incoming: Incoming) -> bool:
-    """Said to another person, not to the bot, which stays out."""
-    return incoming.mentions_others and not incoming.mentions_bot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from typing import Any
 
@@ -14,12 +14,16 @@ from storage.database import Database
 from storage.models import Scope, channel_audience, thread_audience
 from storage.schema import channels, clock, members
 
+PAGE = "web"
 DIRECT = "@"  # a person's own direct channel on the page is named after them
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """`shared`: another organisation or guests read it too, so it draws on its own documents alone."""
+    """`shared`: another organisation or guests read it too, so it draws on its own documents alone.
+
+    `answer`: to whom it is spoken to by a mention, also who goes on in a thread where it answered them, or always.
+    """
 
     platform: str
     workspace: str
@@ -27,7 +31,7 @@ class Channel:
     visibility: str = "public"
     knowledge: bool = True
     quiet: bool = False
-    answer: str = "threads"
+    answer: str = "always"
     model: str = ""
     created_by: str = ""
     members: frozenset[str] = field(default=frozenset())
@@ -47,7 +51,7 @@ class Channels:
         return found[0] if found else None
 
     async def ensure(self, platform: str, workspace: str, channel: str, user: str) -> Channel:
-        """The channel, made with its defaults where it is new: public, its files are knowledge."""
+        """The channel, made with its defaults where it is new."""
         found = await self.get(platform, workspace, channel)
         return found or await self.change(platform, workspace, channel, user, lambda new: new)
 
@@ -61,7 +65,7 @@ class Channels:
         """Read, edit and store a channel in one transaction; where it is new, this user makes it."""
         async with self._database.write() as connection:
             found = await _select(connection, _ONE, platform=platform, workspace=workspace, channel=channel)
-            before = found[0] if found else _new(platform, workspace, channel, user)
+            before = found[0] if found else unborn(platform, workspace, channel, user)
             after = edit(before)
             if not found or after != before:
                 await _store(connection, after, is_new=not found)
@@ -95,12 +99,15 @@ class Channels:
             return list(await connection.scalars(_NAMES_SEEN, asked))
 
 
-def _new(platform: str, workspace: str, channel: str, user: str) -> Channel:
-    direct = channel.startswith(DIRECT)
-    owner = channel.removeprefix(DIRECT) if direct else user
-    members = frozenset({owner} if direct else ())
-    visibility = "direct" if direct else "public"
-    return Channel(platform, workspace, channel, visibility=visibility, created_by=owner, members=members)
+def unborn(platform: str, workspace: str, channel: str, user: str) -> Channel:
+    """A channel as this user would begin it. On the page nobody has to mention the bot or ask it to learn."""
+    new = Channel(platform, workspace, channel, created_by=user)
+    if platform != PAGE:
+        return replace(new, knowledge=False, answer="threads")
+    if not channel.startswith(DIRECT):
+        return new
+    owner = channel.removeprefix(DIRECT)
+    return replace(new, visibility="direct", created_by=owner, members=frozenset({owner}))
 
 
 async def _store(connection: AsyncConnection, channel: Channel, is_new: bool) -> None:

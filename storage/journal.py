@@ -298,7 +298,7 @@ class Journal:
             return [each for each in map(_row, found) if each is not None]
 
     async def asked_lately(self, connection: AsyncConnection, new: NewRow, seconds: float) -> int:
-        """How many messages and edits with words this person sent in the last `seconds`."""
+        """How many messages and edits with words for the bot this person sent in the last `seconds`."""
         person = {"platform": new.platform, "workspace": new.workspace, "user": new.user}
         return await connection.scalar(_ASKED_LATELY, {**person, "seconds": seconds}) or 0
 
@@ -377,6 +377,7 @@ _ASKED_LATELY = (
     .where(journal.c.kind.in_(("message", "edit")))
     .where(journal.c.claimed_at > clock() - bindparam("seconds", type_=Double))
     .where(journal.c.payload["text"].as_string().is_not(None))
+    .where(journal.c.payload["addressed"].as_string().is_(None))  # it stands there where they spoke to others
 )
 _BEFORE = (
     select(func.count())

@@ -126,7 +126,7 @@ channels = Table(
     Column("visibility", Text, nullable=False),
     Column("knowledge", Boolean, nullable=False),
     Column("quiet", Boolean, nullable=False, server_default=false()),
-    Column("answer", Text, nullable=False, server_default="threads"),
+    Column("answer", Text, nullable=False, server_default="always"),
     Column("model", Text, nullable=False, server_default=""),
     Column("created_by", Text, nullable=False, server_default=""),
     Column("created_at", Double, nullable=False),

@@ -186,6 +186,10 @@ class Transcript:
         """The delivered parts of one turn's reply."""
         return await self._lines(messages.c.turn == turn, messages.c.message.is_not(None))
 
+    async def was_answered(self, connection: AsyncConnection, place: Place, user: str) -> bool:
+        """Whether the bot replied in this thread to something that this person said."""
+        return await connection.scalar(_ANSWERED, {**asdict(place), "asker": user}) is not None
+
     async def replies_to(self, place: Place, message: str) -> list[Line]:
         return await self._read(_REPLIES, {**asdict(place), "answered": message})
 
@@ -381,4 +385,12 @@ _CHANNELS_OF = (
     .distinct()
 )
 _SAID = _SHOWN.where(_OF_THREAD, messages.c.deleted.is_(False))
+_ASKED = messages.alias()
+_ANSWERED = (
+    select(messages.c.id)
+    .join(_ASKED, and_(*(_ASKED.c[each.name] == messages.c[each.name] for each in fields(Place))))
+    .where(_OF_THREAD, messages.c.author == "bot", _ASKED.c.message == messages.c.reply_to)
+    .where(_ASKED.c.user == bindparam("asker"))
+    .limit(1)
+)
 _REPLIES = _SHOWN.where(_OF_THREAD, messages.c.reply_to == bindparam("answered"))

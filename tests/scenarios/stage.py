@@ -153,6 +153,10 @@ class Player(ABC):
     def mention(self) -> str:
         """How others write this person's name so that it reaches them."""
 
+    @abstractmethod
+    def calling(self, text: str) -> str:
+        """The same words, with a mention of the bot."""
+
     async def replies(self, to: Post) -> list[Seen]:
         return replies(to, await self.thread(to))
 

@@ -87,3 +87,38 @@ async def test_a_setting_that_is_not_known_is_explained(ada: Player, team: Chann
     seen = await ada.ask(team, "settings colour blue")
     assert seen.kind in ("error", "help")
     assert "knowledge" in seen.text
+
+
+async def test_where_it_is_to_answer_on_mention_it_says_nothing_else(
+    ada: Player, team: Channel, handbook: Post
+) -> None:
+    await ada.ask(team, ada.calling("settings answer mention"))
+    unheard = await ada.post(team, LEAVE)
+    asked, answer = await ada.asks(team, ada.calling(LEAVE))
+    assert "28 days" in answer.text
+    aside = await ada.says(asked, "and for contractors?")
+    assert (await ada.follow_up(asked, ada.calling("how long is the probation period?"))).kind == "answer"
+    for post in (unheard, aside):
+        assert await ada.replies(post) == []
+
+
+async def test_where_it_is_to_answer_in_threads_the_asker_needs_no_mention_to_go_on(
+    ada: Player, ben: Player, team: Channel, handbook: Post
+) -> None:
+    await ada.ask(team, ada.calling("settings answer threads"))
+    unheard = await ada.post(team, LEAVE)
+    asked, _ = await ada.asks(team, ada.calling(LEAVE))
+    others = await ben.says(asked, "is that so for contractors, too?")
+    assert "six months" in (await ada.follow_up(asked, "and how long is the probation period?")).text
+    assert "28 days" in (await ben.follow_up(asked, ben.calling(LEAVE))).text
+    for post in (unheard, others):
+        assert await ada.replies(post) == []
+
+
+async def test_a_file_without_a_mention_is_learnt_and_its_words_are_not_answered(
+    ada: Player, team: Channel, handbook: Post
+) -> None:
+    await ada.ask(team, ada.calling("settings answer mention"))
+    post = await ada.post(team, "who has read this?", files=[note("late.txt", "The sluice of Ertholm is of 1911.")])
+    assert (await ada.wait_for_reply(post)).kind == "report"
+    assert "1911" in (await ada.ask(team, ada.calling("Of when is the sluice of Ertholm?"))).text

@@ -177,6 +177,9 @@ class WebPlayer(Player):
         found = await self.thread(Post(Channel(channel), thread, message))
         return next(seen for seen in found if seen.message == message)
 
+    def calling(self, text: str) -> str:
+        return f"@bot {text}"
+
     def mention(self) -> str:
         return f"@{self.name}"
 

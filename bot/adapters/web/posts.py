@@ -124,7 +124,6 @@ class Posts:
             raise WebError(400, "There is nothing in this message: write something, or attach a file.")
         message = message_id(bodies.idempotency_key(request), "post", who.workspace, body.channel, who.user)
         thread = body.thread or message
-        mentioned = {name.lower() for name in _MENTION.findall(body.text)}
         await self._uploads.keep(uploads)
         return await self._claim(
             Incoming(
@@ -136,8 +135,7 @@ class Posts:
                 attachments=tuple(Attachment(name=u.name, size=u.size, reference=u.reference) for u in uploads),
                 sent_at=NOT_CLAIMED,
                 direct=body.channel.startswith(DIRECT),
-                mentions_bot=not mentioned.isdisjoint(BOT_NAMES),
-                mentions_others=body.text.lstrip().startswith("@") and bool(mentioned.difference(BOT_NAMES)),
+                **_mentions(body.text),
                 link=link(body.channel, thread, message),
                 model=body.model,
                 digest=digest(body.channel, who.user, body.text, body.thread, body.model, _contents(uploads)),
@@ -216,9 +214,17 @@ def _change(kind: Kind, line: Line, who: Caller, text: str = "") -> Incoming:
         text=text,
         sent_at=NOT_CLAIMED,
         direct=line.channel.startswith(DIRECT),
-        mentions_bot=True,
         link=link(line.channel, line.thread, line.message),
+        **_mentions(text),
     )
+
+
+def _mentions(text: str) -> dict[str, bool]:
+    mentioned = {name.lower() for name in _MENTION.findall(text)}
+    return {
+        "mentions_bot": not mentioned.isdisjoint(BOT_NAMES),
+        "mentions_others": text.lstrip().startswith("@") and bool(mentioned.difference(BOT_NAMES)),
+    }
 
 
 def _choice(body: ChoiceBody) -> str:

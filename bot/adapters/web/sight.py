@@ -6,7 +6,7 @@ from bot.adapters.web import shapes
 from bot.adapters.web.bodies import Caller
 from bot.adapters.web.desk import PLATFORM, Desk
 from bot.adapters.web.errors import WebError
-from storage.channels import DIRECT, Channel
+from storage.channels import DIRECT, Channel, unborn
 from storage.clarifications import Clarification
 from storage.models import Document, channel_audience, thread_audience
 from storage.transcript import Line
@@ -21,7 +21,9 @@ class Sight:
 
     async def channel(self, who: Caller, channel: str) -> Channel:
         """The channel, or how it would begin. Raises WebError where this person doesn't see it."""
-        found = await self._desk.channels.get(PLATFORM, who.workspace, channel) or _unborn(who, channel)
+        found = await self._desk.channels.get(PLATFORM, who.workspace, channel) or unborn(
+            PLATFORM, who.workspace, channel, who.user
+        )
         if not found.sees(who.user):
             raise WebError(403, NOT_A_MEMBER)
         return found
@@ -36,7 +38,7 @@ class Sight:
         known = {channel.channel for channel in found}
         for name in (FIRST_CHANNEL, DIRECT + who.user):
             if name not in known and await self._desk.channels.get(PLATFORM, who.workspace, name) is None:
-                found.append(_unborn(who, name))
+                found.append(unborn(PLATFORM, who.workspace, name, who.user))
         return sorted(found, key=lambda channel: (channel.visibility == "direct", channel.channel))
 
     async def document(self, who: Caller, document: str, version: int | None) -> Document:
@@ -84,10 +86,3 @@ class Sight:
         here = document.audience == channel_audience(document.channel)
         in_thread = document.audience.startswith(thread_audience(document.channel, ""))
         return (here or in_thread) and await self.sees(who, document.channel)
-
-
-def _unborn(who: Caller, channel: str) -> Channel:
-    if not channel.startswith(DIRECT):
-        return Channel(PLATFORM, who.workspace, channel)
-    owner = channel.removeprefix(DIRECT)
-    return Channel(PLATFORM, who.workspace, channel, visibility="direct", created_by=owner, members=frozenset({owner}))
