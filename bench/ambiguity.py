@@ -108,18 +108,19 @@ async def measure(options: Options) -> list[Figure]:
             detail(f"{outcome.case.question}: asked {outcome.options}, wanted {outcome.case.ambiguous}")
             detail(f"    found {outcome.found}{', held' if outcome.case.held else ''}")
     held = [outcome for outcome in outcomes if outcome.case.held]
-    return [*_figures("own cases", outcomes), *_figures("held back from the rules", held)]
+    return [*_figures("own cases", outcomes, least=0.9), *_figures("held back from the rules", held)]
 
 
-def _figures(name: str, outcomes: Sequence[Outcome]) -> list[Figure]:
+def _figures(name: str, outcomes: Sequence[Outcome], least: float | None = None) -> list[Figure]:
+    """Of a dozen cases one is a twelfth: they stand beside the others, and aren't held to a limit."""
     if not outcomes:
         return []
     measured = score(outcomes)
     found = sum(outcome.found for outcome in outcomes)
-    note = f"{len(outcomes)} {name}; exactly the right documents {measured.exact:.2f}, found {found}"
+    note = f"{len(outcomes)} cases; exactly the right documents {measured.exact:.2f}, found {found}"
     return [
-        Figure("asked back rightly, precision", measured.precision, least=0.9, note=note),
-        Figure("asked back rightly, recall", measured.recall, least=0.9, note=note),
+        Figure(f"asked back rightly, {name}, precision", measured.precision, least=least, note=note),
+        Figure(f"asked back rightly, {name}, recall", measured.recall, least=least, note=note),
     ]
 
 
