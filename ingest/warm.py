@@ -1,4 +1,4 @@
-"""The warm parent: it has imported what the readers need, and forks a child for each file.
+"""The warm parent: it imports what the readers need, and forks a child for each file.
 
 Run as `python -m ingest.warm FD`, where FD is a socket from which it takes a connection for each file. It ends when its
 standard input does, and its children end with it. A child reads one file and says what is in it; nothing of it reaches
@@ -23,10 +23,11 @@ from pathlib import Path
 from ingest import frames
 from ingest.limits import FileLimits
 from ingest.parts import Part, Refused
-from ingest.readers.reading import read
+from ingest.readers.reading import import_all, read
 
 PIECE = 1 << 18  # characters of one frame of text
 BETWEEN_REPORTS = 0.1  # seconds
+REST_AFTER_SECONDS = 3.0  # it imports the rest: until then a child whose file needs that does so itself
 CHARACTERS_A_PASSAGE = 2048
 TOO_MUCH_MEMORY = "it needs too much memory to be read: split it and post the parts"
 TOO_MUCH_TEXT = "it has more text than can be taken in: split it and post the parts"
@@ -37,10 +38,17 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     asked = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system reaps
+    rest_due: float | None = time.monotonic() + REST_AFTER_SECONDS
     while True:
-        ready, _, _ = select.select([asked, sys.stdin], [], [])
+        patience = None if rest_due is None else max(0.0, rest_due - time.monotonic())
+        ready, _, _ = select.select([asked, sys.stdin], [], [], patience)
         if sys.stdin in ready:
             return
+        if rest_due is not None and time.monotonic() >= rest_due:
+            import_all()
+            rest_due = None
+        if not ready:
+            continue
         _, (connection,), _, _ = socket.recv_fds(asked, 1, 1)
         with socket.socket(fileno=connection) as file:
             if os.fork() == 0:
