@@ -24,10 +24,13 @@ from pathlib import Path
 import psutil
 
 from bench.table import ROOT, Figure, Options, detail, main
+from ingest.convert import WARM_AFTER_SECONDS
+from ingest.warm import REST_AFTER_SECONDS
 
 REPEATS = 7
 PATIENCE = 60.0
 REST = 0.05  # of a core, under which the bot is at rest
+UNTIL_ALL_IS_THERE = WARM_AFTER_SECONDS + REST_AFTER_SECONDS + 2  # what reads files imports the last of it
 MEGABYTE = 1024 * 1024
 HELPS: tuple[list[str], ...] = ([], ["run"], ["add"], ["ask"], ["search"], ["docs"], ["doctor"])
 IMPORT = """
@@ -68,6 +71,7 @@ class Bot:
 
     def memory(self) -> list[tuple[float, float]]:
         """Resident and proportional megabytes of the bot and each of its children, once nothing runs any more."""
+        time.sleep(UNTIL_ALL_IS_THERE)
         parent = psutil.Process(self.child.pid)
         while (family := [parent, *parent.children(recursive=True)]) and _busy(family) > REST:
             pass
