@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 WEAVIATE := github.com/weaviate/weaviate/cmd/weaviate-server@v1.39.2
 
-.PHONY: run test check bench weaviate clean
+.PHONY: run test check bench weaviate slack-bolt clean
 
 run: .venv/run.stamp
 	$(BIN)/python -m bot run
@@ -28,6 +28,13 @@ weaviate: .tools/weaviate-server
 .tools/weaviate-server:
 	@command -v go >/dev/null || { echo "Weaviate is built with Go 1.26 or newer: install it from https://go.dev/dl" >&2; exit 1; }
 	GOBIN=$(CURDIR)/.tools go install $(WEAVIATE)
+
+# Slack's own client for Node, to which the tests' Slack server is held.
+slack-bolt: .tools/slack-bolt/node_modules
+
+.tools/slack-bolt/node_modules:
+	@command -v npm >/dev/null || { echo "it needs Node 20 or newer and npm" >&2; exit 1; }
+	npm install --silent --no-audit --no-fund --prefix .tools/slack-bolt @slack/bolt@5.1.0
 
 $(UV):
 	$(PYTHON) -m venv .venv
