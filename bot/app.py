@@ -155,6 +155,8 @@ async def open_app(settings: Settings, *, port: int | None = None, any_model: bo
                 lacking=knowledge.ingestor.lacking,
             ),
         )
+        if settings.slack_bot_token is not None:
+            platforms["slack"] = _slack(settings, stores)
         web = platforms["web"] = Web(_web_options(settings, directory, port), desk)
         heartbeat = stack.enter_context(Heartbeat(url))
         widths = Widths(settings.turns_at_once, settings.files_at_once)
@@ -294,6 +296,21 @@ def _rules(settings: Settings, directory: DataDir) -> Rules:
 
 def _pace(settings: Settings) -> Pace:
     return Pace(settings.question_characters, settings.questions_per_minute)
+
+
+def _slack(settings: Settings, stores: Stores) -> Platform:
+    """Raises NotStarted where half of what Slack needs is set."""
+    from bot.adapters.slack.platform import API, Slack, SlackDesk, SlackNotStarted, SlackOptions
+
+    if settings.slack_bot_token is None or settings.slack_app_token is None:
+        raise SlackNotStarted("Slack needs SLACK_BOT_TOKEN and SLACK_APP_TOKEN; set both, or neither.")
+    options = SlackOptions(
+        bot_token=settings.slack_bot_token.get_secret_value(),
+        app_token=settings.slack_app_token.get_secret_value(),
+        api_url=settings.slack_api_url or API,
+        largest_file=settings.file_limits.size,
+    )
+    return Slack(options, SlackDesk(stores.channels, stores.transcript))
 
 
 def _web_options(settings: Settings, directory: DataDir, port: int | None) -> WebOptions:

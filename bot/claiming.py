@@ -10,11 +10,11 @@ from bot import commands
 from bot.messages import Attachment, Incoming, Kind
 from bot.platform import Claim, Refused, Why
 from bot.rows import Stores, file_rows, new_row, place_of
-from storage.channels import Channel
+from storage.channels import PAGE, Channel
 from storage.clarifications import Clarification
 from storage.documents import NOT_OFFERED
 from storage.journal import NewRow, Row
-from storage.transcript import START_OVER, Line, Place, Said
+from storage.transcript import ASIDE, START_OVER, Line, Place, Said
 
 MINUTE = 60.0
 
@@ -53,7 +53,7 @@ class Claiming:
         channel = await self._stores.channels.ensure(
             incoming.where.platform, incoming.where.workspace, incoming.where.channel, incoming.user
         )
-        if not channel.sees(incoming.user):
+        if incoming.where.platform == PAGE and not channel.sees(incoming.user):  # elsewhere who writes is a member
             raise Refused(
                 Why.NOT_MEMBER, f"You are not a member of {channel.channel}. Ask one of its members to add you."
             )
@@ -65,6 +65,7 @@ class Claiming:
             if incoming.kind in (Kind.MESSAGE, Kind.EDIT) and not await self._is_addressed(
                 connection, incoming, channel
             ):
+                _check_wanted(incoming, channel)
                 incoming = incoming.model_copy(update={"addressed": False})
                 new = new_row(incoming)
             self._check_length(incoming)
@@ -78,6 +79,8 @@ class Claiming:
                 return await self._claim_edit(connection, incoming, new)
             case Kind.DELETE:
                 return await self._claim_deletion(connection, incoming, new)
+            case Kind.JOIN:
+                return Received(*await self._stores.journal.claim(connection, new))
             case Kind.ACTION:
                 return await self._claim_click(connection, incoming, new)
             case _:
@@ -93,9 +96,7 @@ class Claiming:
         waiting = await self._stores.clarifications.open_in(connection, place)
         if any(card.asker == incoming.user for card in waiting):
             return True
-        return channel.answer == "threads" and await self._stores.transcript.was_answered(
-            connection, place, incoming.user
-        )
+        return channel.answer == "threads" and await self._stores.transcript.has_asked(connection, place, incoming.user)
 
     async def _claim_message(
         self, connection: AsyncConnection, incoming: Incoming, channel: Channel, new: NewRow
@@ -187,7 +188,8 @@ class Claiming:
         turns = await self._stores.journal.turns_of(connection, row)
         withdrawn = await self._stores.journal.withdraw(connection, row, files=files)
         cards = await self._stores.clarifications.withdraw(connection, turns)
-        for card in (*cards, *await self._stores.clarifications.unsay(connection, turns)):
+        cards += await self._stores.clarifications.unsay(connection, turns)
+        for card in cards:
             await self._stores.transcript.touch_clarification(connection, card)
         return Received(row, withdrawn=tuple(withdrawn), cards=tuple(cards))
 
@@ -204,6 +206,7 @@ class Claiming:
     async def _write_down(self, connection: AsyncConnection, incoming: Incoming, text: str) -> None:
         command = commands.parse(text) if incoming.addressed else None
         kind = START_OVER if command is not None and command.name == "start over" else "message"
+        kind = kind if incoming.addressed else ASIDE
         said = Said("user", incoming.user, text, kind, incoming.message)
         files = [{"name": each.name, "verdict": "", "reason": ""} for each in incoming.attachments]
         place = Place(**incoming.where.model_dump())
@@ -218,11 +221,19 @@ class Claiming:
             )
 
     async def _check_pace(self, connection: AsyncConnection, new: NewRow) -> None:
-        if not new.payload.get("text") or new.payload.get("addressed") is False:
+        if new.kind == Kind.COMMAND or not new.payload.get("text") or new.payload.get("addressed") is False:
             return
         asked = await self._stores.journal.asked_lately(connection, new, MINUTE)
         if asked >= self._pace.questions_per_minute:
             raise Refused(Why.TOO_MANY, "That were many questions at once: one minute, please, then ask again.")
+
+
+def _check_wanted(incoming: Incoming, channel: Channel) -> None:
+    """What people say to each other is none of ours, but for the files of a knowledge channel. The page keeps it all:
+    nobody else does."""
+    learns = channel.knowledge and incoming.attachments
+    if incoming.where.platform != PAGE and not learns:
+        raise Refused(Why.NOT_ADDRESSED, "This wasn't said to the bot.")
 
 
 def _why_closed(card: Clarification) -> str:

@@ -65,6 +65,10 @@ class Conversation:
         if row.kind == Kind.FILE:
             return await self._learn(row)
         incoming = Incoming.model_validate(row.payload)
+        if row.kind != Kind.DELETE:
+            await self._platforms[row.platform].look(incoming.where, row.user)
+        if row.kind == Kind.JOIN:
+            return Outcome(rendering.introduction())
         if row.kind == Kind.NOTICE:
             return await self._notify(row, incoming)
         if row.kind == Kind.DELETE:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -22,14 +23,14 @@ from bot import rendering
 from bot.claiming import Claiming, Received
 from bot.conversation import Conversation, Outcome
 from bot.messages import Incoming, Kind, Reply, ThreadRef
-from bot.platform import Claim, Platform
+from bot.platform import Claim, Platform, PlatformDown, Undeliverable
 from bot.rows import Stores, place_of, turn_of
 from storage.checkpoints import fence
 from storage.errors import LeaseLost, StorageError
 from storage.journal import ATTEMPTS, Heartbeat, Row
 from storage.transcript import Part
 
-TURNS = (Kind.MESSAGE, Kind.EDIT, Kind.DELETE, Kind.ACTION, Kind.COMMAND, Kind.NOTICE)
+TURNS = (Kind.MESSAGE, Kind.EDIT, Kind.DELETE, Kind.ACTION, Kind.COMMAND, Kind.JOIN, Kind.NOTICE)
 FILES = (Kind.FILE,)
 POLL_SECONDS = 2.0  # between looks at the journal where nothing was claimed
 REMAKES = 3  # times that a reply is made, where its sources go away meanwhile
@@ -77,6 +78,7 @@ class Lanes:
         self._running: dict[int, asyncio.Task[None]] = {}
         self._apart: set[int] = set()  # rows that are run one at a time
         self._tidying: set[asyncio.Task[None]] = set()
+        self._showing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._wake = {TURNS: asyncio.Event(), FILES: asyncio.Event()}
 
     async def receive(self, incoming: Incoming) -> Claim:
@@ -95,7 +97,10 @@ class Lanes:
         running = [task for id in withdrawn if (task := self._running.get(id)) is not None]
         for task in running:
             task.cancel()
-        tidying = asyncio.create_task(self._tidy_after(running), name="tidying")
+        self._begin_tidying(self._tidy_after(running))
+
+    def _begin_tidying(self, work: Coroutine[None, None, None]) -> None:
+        tidying = asyncio.create_task(work, name="tidying")
         self._tidying.add(tidying)
         tidying.add_done_callback(self._tidying.discard)
 
@@ -109,13 +114,21 @@ class Lanes:
             log.exception("what withdrawn turns left is forgotten later")
 
     async def _show_what_follows(self, received: Received) -> None:
-        for card in received.cards:
-            await self.show(card)
+        for card in received.cards:  # a platform that is slow keeps nobody from being acknowledged
+            self._begin_tidying(self.show(card))
         if received.new and await self._stores.journal.waits(received.row):
             await self._platforms[received.row.platform].tell(turn_of(received.row), Status(text=WAITING))
 
     async def show(self, card: str) -> None:
         """Bring a clarification's card on its platform up to date with the catalog."""
+        one_at_a_time = self._showing.setdefault(card, asyncio.Lock())  # or what was read first could stand last
+        async with one_at_a_time:
+            try:
+                await self._show(card)
+            except (SQLAlchemyError, PlatformDown):
+                log.exception("the card %s stays as it was", card)
+
+    async def _show(self, card: str) -> None:
         for line in await self._stores.transcript.cards(card):
             where = ThreadRef(
                 platform=line.platform, workspace=line.workspace, channel=line.channel, thread=line.thread
@@ -210,6 +223,9 @@ class Lanes:
         except StorageError as down:
             log.warning("row %s waits: %s", row.id, down)
             await self._stores.journal.retry(row, charged=row.kind != Kind.FILE)  # a person waits, a file can
+        except PlatformDown as down:
+            log.warning("row %s waits for %s: %s", row.id, row.platform, down)
+            await self._stores.journal.retry(row, charged=False)  # nobody could be told anything
         except BaseException:  # the one boundary, for panics of native code too: every message gets an outcome
             log.exception("row %s failed, attempt %s of %s", row.id, row.attempts, ATTEMPTS)
             await self._stores.journal.retry(row)
@@ -266,7 +282,7 @@ class Lanes:
             if not await self._conversation.sources_stand(row, parts):
                 return False
             await self._stores.journal.step(connection, row, "sending", record)
-            reply_to = "" if row.kind == Kind.NOTICE else row.message
+            reply_to = "" if row.kind in (Kind.NOTICE, Kind.JOIN) else row.message
             await self._stores.transcript.add_reply(connection, place, row.id, reply_to, [*map(_as_part, parts)])
             if outcome.card is not None:
                 await self._stores.clarifications.ask(connection, place, outcome.card, self._conversation.card_hours)
@@ -284,13 +300,32 @@ class Lanes:
         With each the lease is checked: who stalled over a post makes no other.
         """
         for number, part in enumerate(parts):
-            message = standing.get(number) or await self._platforms[row.platform].send(turn_of(row), number, part)
+            message = standing.get(number) or await self._post(row, number, part)
+            if not message:
+                await self._stores.journal.end(row)
+                break
             async with self._stores.database.write() as connection:
                 state = "done" if number == len(parts) - 1 else "sending"
                 await self._stores.journal.step(connection, row, state, None)
                 await self._stores.transcript.delivered(connection, row.id, number, message)
             await self._stores.transcript.announce()
+            if part.clarification:
+                await self._show_if_closed(part.clarification)
         await self._conversation.ended(row)
+
+    async def _show_if_closed(self, id: str) -> None:
+        """Somebody was quicker than the record that the card stands there."""
+        card = await self._stores.clarifications.find(id)
+        if card is not None and card.state != "open":
+            await self.show(id)
+
+    async def _post(self, row: Row, number: int, part: Reply) -> str:
+        """The posted message's id; "" where nothing can be posted there."""
+        try:
+            return await self._platforms[row.platform].send(turn_of(row), number, part)
+        except Undeliverable as gone:
+            log.warning("the reply of row %s can't be posted: %s", row.id, gone)
+            return ""
 
     async def _point_to_new(self, row: Row, old: Sequence[str]) -> None:
         """Say at each answer that this one stands in for that it does. Doing it again changes nothing."""

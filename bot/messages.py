@@ -42,6 +42,7 @@ class Kind(StrEnum):
     ACTION = "action"
     COMMAND = "command"
     FILE = "file"  # one attachment of a message, made by the core
+    JOIN = "join"  # the bot was invited to a channel
     NOTICE = "notice"  # a line that the bot says by itself, made by the core
 
 
@@ -72,6 +73,13 @@ class Incoming(Message):
     document: str = Field(default="", description="of a notice: the document that has changed")
 
 
+class Shortcut(Message):
+    """A button that says a command for whoever clicks it."""
+
+    label: str
+    command: str
+
+
 class FileLine(Message):
     """What became of one file of a post."""
 
@@ -94,6 +102,7 @@ class Reply(Message):
     options: tuple[Option, ...] = ()
     clarification: str = ""
     files: tuple[FileLine, ...] = ()
+    shortcuts: tuple[Shortcut, ...] = ()
     feedback: bool = False
 
 

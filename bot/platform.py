@@ -31,6 +31,7 @@ class Why(StrEnum):
     NOT_ASKER = "not the asker"
     DECIDED = "decided"
     CONFLICT = "conflict"
+    NOT_ADDRESSED = "not addressed"
 
 
 class Refused(Exception):
@@ -68,26 +69,46 @@ class Platform(Protocol):
 
     async def close(self) -> None: ...
 
+    async def look(self, where: ThreadRef, user: str) -> None:
+        """See to it that the catalog knows who may read what this person's turn there may draw on, as it is now.
+
+        Raises PlatformDown.
+        """
+
     async def tell(self, turn: Turn, event: Event) -> None:
         """Show what the turn is doing. Best effort: never raises, never waits long."""
 
     async def send(self, turn: Turn, part: int, reply: Reply) -> str:
-        """Post one part of a turn's reply, marked with the turn's id and the part's number; the new message's id."""
+        """Post one part of a turn's reply, marked with the turn's id and the part's number; the new message's id.
+
+        Raises PlatformDown, or Undeliverable where it can't be posted there and never will.
+        """
 
     async def find(self, turn: Turn) -> list[Posted]:
         """The parts of this turn's reply that stand in the thread already."""
 
     async def revise(self, where: ThreadRef, message: str, reply: Reply) -> None:
-        """Replace one of the bot's messages: an expired card, a decided one, the answer to an edited question."""
+        """Replace one of the bot's messages: an expired card, a decided one, the answer to an edited question.
+
+        Raises PlatformDown.
+        """
 
     async def whisper(self, where: ThreadRef, user: str, text: str) -> None:
         """Tell one person alone, where the platform can."""
 
     async def fetch(self, attachment: Attachment, target: Path) -> None:
-        """Write the attachment's bytes to `target`. Raises FetchFailed with what to do."""
+        """Write the attachment's bytes to `target`. Raises PlatformDown, or FetchFailed with what to do."""
 
     async def discard(self, attachment: Attachment) -> None:
         """The attachment's bytes are not needed any more."""
+
+
+class PlatformDown(Exception):
+    """The platform doesn't answer, or with a failure of its own: later it may."""
+
+
+class Undeliverable(Exception):
+    """There is no way to post there any more: the channel is gone, or the bot is no longer in it."""
 
 
 class FetchFailed(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from agent.outcomes import Answer, Clarification, Nearest
-from bot.messages import FileLine, Reply
+from bot.messages import FileLine, Reply, Shortcut
 from ingest.ingestor import Verdict
 from storage.models import Document
 
@@ -29,12 +29,24 @@ def clarification(outcome: Clarification, id: str) -> Reply:
 def closed_card(text: str, state: str, choice: Mapping[str, object] | None) -> Reply:
     """A clarification's card whose buttons have given way."""
     if state == "decided" and choice is not None:
-        text = f"{text}\n\n✓ {choice['text']}"
+        text = f"{text}\n\n✓ {choice['text'] or '_deleted_'}"
     elif state == "expired":
         text = f"{text}\n\n_This question has expired: ask again._"
     elif state == "withdrawn":
         text = f"{text}\n\n_The question was changed or deleted._"
     return Reply(kind="clarification", text=text)
+
+
+def introduction() -> Reply:
+    """What the bot says where it was invited."""
+    text = (
+        "Hello! I answer questions from your team's own files, with a link to the place for every statement. "
+        "Mention me with a question, here or in a thread; `help` tells more.\n\n"
+        "**Shall I learn the files that are posted here?**"
+    )
+    yes = Shortcut(label="Yes, learn them", command="settings knowledge on")
+    no = Shortcut(label="No", command="settings knowledge off")
+    return Reply(kind="help", text=text, shortcuts=(yes, no))
 
 
 def report(verdicts: Sequence[Verdict]) -> Reply:

@@ -29,6 +29,11 @@ class Settings(BaseSettings):
     admins: str = Field("", description="users who may manage every channel, with commas")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="how much is logged")
 
+    # Slack
+    slack_bot_token: SecretStr | None = Field(None, description="turns on Slack: the app's bot token, `xoxb-…`")
+    slack_app_token: SecretStr | None = Field(None, description="its app-level token for Socket Mode, `xapp-…`")
+    slack_api_url: str | None = Field(None, description="another server that speaks Slack's API, for tests")
+
     # models
     openai_api_key: SecretStr | None = Field(None, description="turns on answers written by a model")
     openai_base_url: str | None = Field(None, description="any OpenAI-compatible endpoint: Ollama, vLLM, DeepSeek …")

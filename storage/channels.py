@@ -72,6 +72,11 @@ class Channels:
         self.changes += 1
         return after
 
+    async def known(self, platform: str, workspace: str) -> list[Channel]:
+        """All of a workspace, by name."""
+        async with self._database.read() as connection:
+            return await _select(connection, _ALL, platform=platform, workspace=workspace)
+
     async def visible(self, platform: str, workspace: str, user: str) -> list[Channel]:
         """The channels that this person may read, by name."""
         async with self._database.read() as connection:
@@ -146,5 +151,6 @@ _THEIRS = select(members.c.channel).where(
 )
 _SEEN_BY_USER = and_(_OF_WORKSPACE, or_(channels.c.visibility == "public", channels.c.channel.in_(_THEIRS)))
 _ONE = _WITH_MEMBERS.where(_OF_WORKSPACE, channels.c.channel == bindparam("channel"))
+_ALL = _WITH_MEMBERS.where(_OF_WORKSPACE)
 _SEEN = _WITH_MEMBERS.where(_SEEN_BY_USER)
 _NAMES_SEEN = select(channels.c.channel).where(_SEEN_BY_USER)

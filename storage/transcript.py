@@ -21,6 +21,7 @@ from storage.models import Scope, Version
 from storage.schema import changes, clarifications, clock, documents, feedback, messages
 
 START_OVER = "start over"  # the kind of a message that drops what was said before it
+ASIDE = "aside"  # the kind of what people said to each other
 RECALLED = 40  # messages of a thread that a turn may know
 
 
@@ -186,9 +187,9 @@ class Transcript:
         """The delivered parts of one turn's reply."""
         return await self._lines(messages.c.turn == turn, messages.c.message.is_not(None))
 
-    async def was_answered(self, connection: AsyncConnection, place: Place, user: str) -> bool:
-        """Whether the bot replied in this thread to something that this person said."""
-        return await connection.scalar(_ANSWERED, {**asdict(place), "asker": user}) is not None
+    async def has_asked(self, connection: AsyncConnection, place: Place, user: str) -> bool:
+        """Whether this person has spoken to the bot in this thread."""
+        return await connection.scalar(_ASKED, {**asdict(place), "asker": user}) is not None
 
     async def replies_to(self, place: Place, message: str) -> list[Line]:
         return await self._read(_REPLIES, {**asdict(place), "answered": message})
@@ -385,12 +386,9 @@ _CHANNELS_OF = (
     .distinct()
 )
 _SAID = _SHOWN.where(_OF_THREAD, messages.c.deleted.is_(False))
-_ASKED = messages.alias()
-_ANSWERED = (
+_ASKED = (
     select(messages.c.id)
-    .join(_ASKED, and_(*(_ASKED.c[each.name] == messages.c[each.name] for each in fields(Place))))
-    .where(_OF_THREAD, messages.c.author == "bot", _ASKED.c.message == messages.c.reply_to)
-    .where(_ASKED.c.user == bindparam("asker"))
+    .where(_OF_THREAD, messages.c.author == "user", messages.c.user == bindparam("asker"), messages.c.kind != ASIDE)
     .limit(1)
 )
 _REPLIES = _SHOWN.where(_OF_THREAD, messages.c.reply_to == bindparam("answered"))

@@ -50,6 +50,9 @@ class MemoryPlatform:
 
     async def close(self) -> None: ...
 
+    async def look(self, where: ThreadRef, user: str) -> None:
+        """It knows no more than the catalog."""
+
     async def tell(self, turn: Turn, event: Event) -> None:
         if self.hold is not None and event != Status(text=lanes.WAITING) and self.hold_at in str(event):
             self.held.set()

@@ -9,25 +9,32 @@ import pytest
 
 from tests.running import RunningBot
 from tests.scenarios.papers import CONTRACTS, MEGABYTE, paper
+from tests.scenarios.slack_stage import SlackStage, Workspace
 from tests.scenarios.stage import Channel, Player, Post, Stage
 from tests.scenarios.web_stage import WebStage
+from tests.slack.server import SlackServer
 from tests.weaviate_server import WeaviateServer
 
-PLATFORMS = ["web"]
-STORES = ["lance", "weaviate"]
+SIDES = [("web", "lance"), ("web", "weaviate"), ("slack", "lance")]
 LARGEST_FILE = 4 * MEGABYTE
 UNPACKED_MEGABYTES = 50
 _tags = itertools.count(1)
 
 
-@pytest.fixture(scope="session", params=PLATFORMS)
-def platform(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="session", params=SIDES, ids="-".join)
+def side(request: pytest.FixtureRequest) -> tuple[str, str]:
+    side: tuple[str, str] = request.param
+    return side
 
 
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="session")
+def platform(side: tuple[str, str]) -> str:
+    return side[0]
+
+
+@pytest.fixture(scope="session")
+def store(side: tuple[str, str]) -> str:
+    return side[1]
 
 
 @pytest.fixture
@@ -46,16 +53,28 @@ def settings(store: str, request: pytest.FixtureRequest) -> dict[str, str]:
 class Bots:
     """Bots that run side by side, each with a data directory of its own, started when they are needed first."""
 
-    def __init__(self, make_home: Callable[[], Path], free_port: Callable[[], int]) -> None:
+    def __init__(
+        self, make_home: Callable[[], Path], free_port: Callable[[], int], slack: Callable[[], SlackServer]
+    ) -> None:
         self._make_home = make_home
         self._free_port = free_port
+        self._slack = slack
         self._running: dict[str, RunningBot] = {}
+        self._workspaces: dict[RunningBot, Workspace] = {}
 
     def called(self, name: str, settings: Mapping[str, str]) -> RunningBot:
+        """Where `slack` is in the name, with a workspace of its own."""
         if name not in self._running:
-            self._running[name] = RunningBot(self._make_home(), self._free_port(), settings)
-            self._running[name].start()
+            workspace = Workspace.founded(self._slack(), name) if "slack" in name else None
+            known = {**settings, **(workspace.settings if workspace else {})}
+            bot = self._running[name] = RunningBot(self._make_home(), self._free_port(), known)
+            if workspace is not None:
+                self._workspaces[bot] = workspace
+            bot.start()
         return self._running[name]
+
+    def workspace_of(self, bot: RunningBot) -> Workspace:
+        return self._workspaces[bot]
 
     def stop(self) -> None:
         for bot in self._running.values():
@@ -63,8 +82,10 @@ class Bots:
 
 
 @pytest.fixture(scope="session")
-def bots(tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int]) -> Iterator[Bots]:
-    bots = Bots(lambda: tmp_path_factory.mktemp("bot"), free_port)
+def bots(
+    tmp_path_factory: pytest.TempPathFactory, free_port: Callable[[], int], request: pytest.FixtureRequest
+) -> Iterator[Bots]:
+    bots = Bots(lambda: tmp_path_factory.mktemp("bot"), free_port, lambda: request.getfixturevalue("slack"))
     yield bots
     bots.stop()
 
@@ -75,10 +96,22 @@ def bot(bots: Bots, platform: str, store: str, settings: dict[str, str]) -> Runn
     return bots.called(f"{platform} {store}", settings)
 
 
+@pytest.fixture(scope="session")
+def slack() -> Iterator[SlackServer]:
+    with SlackServer() as server:
+        yield server
+
+
 @pytest.fixture
-async def stage(platform: str, bot: RunningBot) -> AsyncIterator[Stage]:
+def stage_of(platform: str, bots: Bots, bot: RunningBot) -> Stage:
+    tag = str(next(_tags))
+    return WebStage(bot, tag) if platform == "web" else SlackStage(bot, tag, bots.workspace_of(bot))
+
+
+@pytest.fixture
+async def stage(stage_of: Stage, bot: RunningBot) -> AsyncIterator[Stage]:
     before = len(bot.log())
-    async with {"web": WebStage}[platform](bot, tag=str(next(_tags))) as stage:
+    async with stage_of as stage:
         yield stage
     assert "Traceback" not in bot.log()[before:], bot.log()[before:][-4000:]
 

@@ -95,7 +95,7 @@ class Seen:
 class Opened:
     """What a citation opens."""
 
-    text: str
+    text: str | None  # None where it is the file itself, as it was posted
     deleted: bool
 
 
@@ -206,6 +206,12 @@ class Player(ABC):
 
 class Stage(ABC):
     """One platform with a running bot. People and channels of one test meet nothing of another's."""
+
+    @abstractmethod
+    async def __aenter__(self) -> Stage: ...
+
+    @abstractmethod
+    async def __aexit__(self, *_: object) -> None: ...
 
     @abstractmethod
     async def person(self, name: str, *, known: bool = False) -> Player:

@@ -197,10 +197,9 @@ async def test_the_words_of_a_choice_go_with_their_message(ada: Player, archive:
     post, _ = await ada.asks(archive, UNCLEAR)
     said = await ada.says(post, "the one with Corvane, for Mrs. Quillfeather")
     await ada.wait_for_reply(said)
-    (card,) = await ada.replies(post)
-    assert "Quillfeather" in card.chosen
+    await ada.wait_until(post, lambda thread: any("Quillfeather" in seen.chosen for seen in thread) or None)
     await ada.delete(said)
-    assert "Quillfeather" not in repr(await ada.thread(post))
+    await ada.wait_until(post, lambda thread: "Quillfeather" not in repr(thread) or None)
 
 
 async def test_a_file_that_comes_meanwhile_is_no_option(ada: Player, team: Channel) -> None:

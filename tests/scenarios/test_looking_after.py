@@ -15,7 +15,7 @@ async def test_docs_lists_what_the_bot_knows_here(ada: Player, team: Channel, ha
     known = await ada.ask(team, "docs")
     (line,) = [line for line in known.text.splitlines() if "handbook.md" in line]
     assert "version 2" in line or "v2" in line
-    assert ada.name in line
+    assert ada.name in line or ada.mention() in line
     assert any(str(day) in line for day in (datetime.now().day, datetime.now(UTC).day))
     assert "rules.txt" in known.text
 

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from tests.running import RunningBot
+from tests.scenarios.conftest import SIDES
 from tests.scenarios.papers import note, paper
 from tests.scenarios.stage import SECONDS, Channel, Player, Post, Stage
 from tests.scenarios.test_clarifying import UNCLEAR
@@ -21,10 +22,11 @@ QUESTION = "How many days of annual leave do employees have?"
 Json = dict[str, Any]
 
 
+pytestmark = pytest.mark.parametrize("side", [side for side in SIDES if side[0] == "web"], indirect=True, ids="-".join)
+
+
 @pytest.fixture
-async def http(platform: str, bot: RunningBot, stage: Stage) -> AsyncIterator[aiohttp.ClientSession]:
-    if platform != "web":
-        pytest.skip("the HTTP interface is the web platform's")
+async def http(bot: RunningBot, stage: Stage) -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(bot.url, timeout=aiohttp.ClientTimeout(total=SECONDS)) as http:
         yield http
 

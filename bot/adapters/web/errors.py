@@ -37,6 +37,7 @@ STATUS = {
     Why.NOT_ASKER: 403,
     Why.DECIDED: 409,
     Why.CONFLICT: 409,
+    Why.NOT_ADDRESSED: 409,
 }
 WAIT_A_MINUTE = {"Retry-After": "60"}
 NOT_FOUND = "There is nothing at this address. Check its spelling."

@@ -95,6 +95,9 @@ class Web:
             await self._runner.cleanup()
             self._runner = None
 
+    async def look(self, where: ThreadRef, user: str) -> None:
+        """Nothing to do: the catalog is where the page's channels are kept."""
+
     async def tell(self, turn: Turn, event: Event) -> None:
         await self._events.tell(turn, event)
 
