@@ -204,6 +204,8 @@ def _elliptical(stripped: str) -> bool:
 
 def _replaced(asked: str, fragment: str) -> str:
     fragment = fragment.strip(" ?.,")
+    if (another := _another_one(asked, fragment)) is not None:
+        return another
     first, _, rest = fragment.partition(" ")
     if first.lower() in PREPOSITIONS and rest:
         return _replaced_phrase(asked, first.lower(), fragment)
@@ -229,7 +231,32 @@ def _replaced_phrase(asked: str, preposition: str, fragment: str) -> str:
     if found:
         start, end = found[-1].span()
         return f"{asked[:start]}{fragment} {asked[end:]}"
+    thing = fragment.split(" ", 1)[1]
+    if _form_of(thing) == "name" and (named := _same_form(asked, thing)) is not None:
+        before = re.sub(rf"\b{_PREPOSITION}\s+$", "", asked[: named[0]], flags=re.I)
+        return f"{before}{fragment} {asked[named[1] :]}"
+    if (doer := _doer(asked, thing)) is not None:
+        return f"{asked[: doer[0]]}{thing}{asked[doer[1] :]}"
     return f"{asked} {fragment}"
+
+
+def _another_one(asked: str, fragment: str) -> str | None:
+    """ "The red lamp" gives way to "the blue lamp" for "the blue one"."""
+    one = re.fullmatch(r"(?:the\s+)?(?P<which>[\w-]+)\s+ones?", fragment, re.I)
+    things = list(re.finditer(r"\b(?P<the>the|an?)\s+(?P<which>[\w-]+)\s+(?=[\w-]+)", asked, re.I))
+    if one is None or not things or one["which"].lower() in ("this", "that", "first", "second", "last", "other"):
+        return None
+    start, end = things[-1].span("which")
+    return f"{asked[:start]}{one['which']}{asked[end:]}"
+
+
+def _doer(asked: str, thing: str) -> tuple[int, int] | None:
+    """Who does something in the question, where the thing may stand for them: "do employees have", "contractors"."""
+    helps = r"\b(?:do|does|did|can|may|must|should|will)"
+    found = re.search(rf"{helps}\s+(?P<doer>(?:the\s+)?[\w-]+)\s+(?!{_PREPOSITION}\b)\w", asked, re.I)
+    if found is None or not _plural(thing) or not _plural(found["doer"]):
+        return None
+    return found.span("doer")
 
 
 def _form_of(phrase: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from agent import prompts
 from agent.budget import Account
 from agent.context import Context
+from agent.followups import names_in
 from agent.grading import ambiguous
 from agent.outcomes import Option
 from agent.outline import wish_of
@@ -16,7 +17,7 @@ from agent.state import Choice, Json, Pending, Question, State, said_from_json
 from agent.texts import texts_for
 from agent.understanding import Chosen, Understanding, understand, understand_choice
 from storage.models import Hit
-from storage.terms import content_terms, cut
+from storage.terms import content_terms, cut, indexed_text
 from storage.transcript import Said
 
 _LONGEST_QUESTION = 600  # characters of one that a model has rewritten
@@ -43,7 +44,9 @@ async def plan_of(state: State, context: Context, account: Account) -> Plan:
     understood = await _understood(context.text, said, context, account)
     plan = _planned(understood, context.text)
     if understood.goes_on:
-        plan = replace(plan, questions=_about(spoken_of(said), plan.questions))
+        documents = spoken_of(said)
+        about = [await _about(documents, question, context) for question in plan.questions]
+        plan = replace(plan, questions=about)
     return await asked_back(plan, context)
 
 
@@ -66,8 +69,15 @@ def _chosen_of(card: Said, following: Sequence[Said]) -> Sequence[dict[str, obje
     return [card.options[number] for number in chosen.options]
 
 
-def _about(documents: Sequence[str], questions: Sequence[Question]) -> list[Question]:
-    return [{**question, "documents": list(documents)} for question in questions]
+async def _about(documents: Sequence[str], question: Question, context: Context) -> Question:
+    """The question, to the thread's documents; not where somebody or something comes up that they don't speak of."""
+    names = [*names_in(f"so {context.text}"), *re.findall(r"\b\d{2,}\b", context.text)]
+    news = {term for name in names for term in content_terms(name)}
+    if news and documents:
+        found = await context.search.passages(question["text"], documents)
+        if not news <= {term for hit in found.hits for term in cut(indexed_text(hit.passage))}:
+            return question
+    return {**question, "documents": list(documents)}
 
 
 async def asked_back(plan: Plan, context: Context) -> Plan:

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot import commands
 from bot.messages import Attachment, Incoming, Kind
 from bot.platform import Claim, Refused, Why
-from bot.rows import Stores, file_rows, new_row, place_of
+from bot.rows import QUESTION, Stores, file_rows, new_row, place_of
 from storage.channels import PAGE, Channel
 from storage.clarifications import Clarification
 from storage.documents import NOT_OFFERED
@@ -90,13 +90,24 @@ class Claiming:
         """Whether this is said to the bot, and not among people."""
         if incoming.direct or incoming.mentions_bot:
             return True
-        if incoming.mentions_others or channel.answer == "always":
-            return not incoming.mentions_others
+        if incoming.mentions_others:
+            return False
         place = Place(**incoming.where.model_dump())
         waiting = await self._stores.clarifications.open_in(connection, place)
         if any(card.asker == incoming.user for card in waiting):
             return True
+        if channel.answer == "always":  # who types a choice that isn't theirs is told so
+            return bool(waiting) or await self._is_no_aside(connection, incoming, place)
         return channel.answer == "threads" and await self._stores.transcript.has_asked(connection, place, incoming.user)
+
+    async def _is_no_aside(self, connection: AsyncConnection, incoming: Incoming, place: Place) -> bool:
+        """What somebody else says in the asker's thread is for the asker, unless it asks something."""
+        said = incoming.text.strip()
+        if not said or incoming.attachments or QUESTION.search(said) or commands.parse(said) is not None:
+            return True
+        if not await self._stores.transcript.has_asked(connection, place, incoming.user, others=True):
+            return True
+        return await self._stores.transcript.has_asked(connection, place, incoming.user)
 
     async def _claim_message(
         self, connection: AsyncConnection, incoming: Incoming, channel: Channel, new: NewRow

@@ -19,7 +19,7 @@ Name = Literal["help", "docs", "forget", "settings", "stop", "try again", "start
 WORDS: dict[Name, str] = {
     "help": r"/?help|what can you do|how do you work|hilfe|帮助|你能做什么",
     "docs": r"/?docs|/?documents|list (?:the )?(?:docs|documents|files)|what do you know(?: here)?|文档",
-    "forget": r"/?forget (?P<forget>(?!me$|about me$).+)",
+    "forget": r"/?forget(?: (?P<forget>(?!me$|about me$).+))?",
     "settings": r"/?settings(?: (?P<settings>.+))?",
     "stop": r"/?stop|cancel",
     "try again": r"/?try again|/?retry",
@@ -99,6 +99,8 @@ class Commands:
         return Reply(kind="help", text="\n".join(["What I know here:", "", *lines]))
 
     async def forget(self, caller: Caller, name: str) -> Reply:
+        if not name:
+            return Reply(kind="error", text="Which document? Say `forget NAME`; `docs` lists what I know.")
         found = _named(await self._documents.visible(caller.scope), name)
         if not found:
             return Reply(kind="error", text=f"I know no document called “{name}” here. `docs` lists what I know.")

@@ -84,7 +84,8 @@ class Channels:
 
     async def scope(self, platform: str, workspace: str, channel: str, user: str, thread: str = "") -> Scope:
         """What a reply in this channel may draw on: what everyone who will see it may read."""
-        return await self.scope_of(await self.ensure(platform, workspace, channel, user), user, thread)
+        here = await self.get(platform, workspace, channel) or unborn(platform, workspace, channel, user)
+        return await self.scope_of(here, user, thread)
 
     async def scope_of(self, here: Channel, user: str, thread: str = "") -> Scope:
         """The same, of a channel that was read."""

@@ -149,8 +149,9 @@ class Transcript:
         await self._note(connection, await connection.execute(_DELIVER, {"of": turn, "at": part, "message": message}))
 
     async def revise(self, connection: AsyncConnection, place: Place, message: str, text: str) -> None:
-        """The text of one of the bot's messages has changed."""
-        await self._change(connection, _message(place, message), {"text": text, "edited_at": clock()})
+        """One of the bot's messages says no more than this now."""
+        said = {"text": text, "kind": "notice", "citations": [], "edited_at": clock()}
+        await self._change(connection, _message(place, message), said)
 
     async def touch_clarification(self, connection: AsyncConnection, clarification: str) -> None:
         """The card of a clarification has changed."""
@@ -187,9 +188,10 @@ class Transcript:
         """The delivered parts of one turn's reply."""
         return await self._lines(messages.c.turn == turn, messages.c.message.is_not(None))
 
-    async def has_asked(self, connection: AsyncConnection, place: Place, user: str) -> bool:
-        """Whether this person has spoken to the bot in this thread."""
-        return await connection.scalar(_ASKED, {**asdict(place), "asker": user}) is not None
+    async def has_asked(self, connection: AsyncConnection, place: Place, user: str, *, others: bool = False) -> bool:
+        """Whether this person, or somebody else, has spoken to the bot in this thread."""
+        query = _OTHERS_ASKED if others else _ASKED
+        return await connection.scalar(query, {**asdict(place), "asker": user}) is not None
 
     async def replies_to(self, place: Place, message: str) -> list[Line]:
         return await self._read(_REPLIES, {**asdict(place), "answered": message})
@@ -344,6 +346,8 @@ def _as_line(row: RowMapping) -> Line:
 
 
 def _title(row: RowMapping) -> str:
+    if row["deleted"]:
+        return "(deleted)"
     return str(row["text"]) or ", ".join(str(file["name"]) for file in row["files"])
 
 
@@ -386,9 +390,7 @@ _CHANNELS_OF = (
     .distinct()
 )
 _SAID = _SHOWN.where(_OF_THREAD, messages.c.deleted.is_(False))
-_ASKED = (
-    select(messages.c.id)
-    .where(_OF_THREAD, messages.c.author == "user", messages.c.user == bindparam("asker"), messages.c.kind != ASIDE)
-    .limit(1)
-)
+_SPOKEN = select(messages.c.id).where(_OF_THREAD, messages.c.author == "user", messages.c.kind != ASIDE).limit(1)
+_ASKED = _SPOKEN.where(messages.c.user == bindparam("asker"))
+_OTHERS_ASKED = _SPOKEN.where(messages.c.user != bindparam("asker"))
 _REPLIES = _SHOWN.where(_OF_THREAD, messages.c.reply_to == bindparam("answered"))

@@ -327,6 +327,23 @@ def test_whether_a_question_goes_on_from_the_thread(text: str, goes_on: bool) ->
     assert understand(text, NOTICE).goes_on is goes_on
 
 
+@pytest.mark.parametrize(
+    ("asked", "text", "question"),
+    [
+        (
+            "How many days of annual leave do employees have?",
+            "and for contractors?",
+            "How many days of annual leave do contractors have?",
+        ),
+        ("What is the monthly fee of Birchwood?", "and for Aldgate?", "What is the monthly fee for Aldgate?"),
+        ("What is the hotel limit in 2024?", "and in 2025?", "What is the hotel limit in 2025?"),
+        ("How much is the red lamp?", "and the blue one?", "How much is the blue lamp?"),
+    ],
+)
+def test_what_is_named_anew_takes_the_place_of_what_was_named(asked: str, text: str, question: str) -> None:
+    assert understand(text, [user(asked), bot("So and so. [1]")]).questions == (question,)
+
+
 def test_follow_ups_chain() -> None:
     said = [
         *NOTICE,

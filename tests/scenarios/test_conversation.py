@@ -38,6 +38,20 @@ async def test_the_bot_stays_out_when_people_talk_to_each_other(ada: Player, ben
     assert await ada.replies(aside) == []
 
 
+async def test_what_somebody_else_says_to_the_asker_is_not_answered(ada: Player, ben: Player, library: Channel) -> None:
+    question, _ = await ada.asks(library, LEAVE)
+    aside = await ben.says(question, "I think it was 30, I looked it up")
+    assert "28 days" in (await ben.follow_up(question, ben.calling(LEAVE))).text
+    assert await ada.replies(aside) == []
+
+
+async def test_another_name_in_a_follow_up_leads_to_another_document(ada: Player, archive: Channel) -> None:
+    question, answer = await ada.asks(archive, "What's the notice period of Birchwood?")
+    assert answer.cited == {"contract_birchwood.md"}
+    for words, contract in (("and for Aldgate?", "aldgate"), ("and Corvane?", "corvane")):
+        assert (await ada.follow_up(question, words)).cited == {f"contract_{contract}.md"}
+
+
 async def test_two_questions_in_one_message_are_both_answered_in_order(ada: Player, library: Channel) -> None:
     post, answer = await ada.asks(library, f"{LEAVE} And how long is the probation period?")
     assert answer.kind == "answer"

@@ -73,7 +73,7 @@ def document(found: Document) -> Json:
         "version": found.version,
         "name": found.name,
         "channel": found.channel,
-        "verdict": found.verdict,
+        "verdict": "indexed" if found.verdict == "superseded" else found.verdict,  # said of the upload: it replaced one
         "reason": found.reason,
         "pages": found.pages,
         "passages": found.passages,
