@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from bot.adapters.slack.platform import SlackNotStarted
@@ -102,6 +103,15 @@ async def test_what_is_delivered_again_is_answered_once(here: Workspace, ada: Pe
     assert len(answers(ada.thread(asked))) == 2
 
 
+async def test_a_short_turn_takes_few_calls(here: Workspace, ada: Person, team: Channel) -> None:
+    await ada.gets_reply(await ada.posts(team, asks(here)))
+    before = len(here.server.calls())
+    await ada.gets_reply(await ada.posts(team, asks(here)))
+    made = [call.method for call in here.server.calls()[before:]]
+    assert made.count("chat.postMessage") == 1
+    assert len(made) <= 3, made
+
+
 async def test_a_call_that_must_wait_is_made_later(here: Workspace, ada: Person, team: Channel) -> None:
     here.server.faults.enqueue("chat.postMessage", TooMany(1))
     assert "28 days" in (await ada.gets_reply(await ada.posts(team, asks(here)))).text
@@ -139,6 +149,17 @@ async def test_a_guest_in_the_channel_hears_of_its_own_documents_alone(
     assert "28 days" in (await ada.gets_reply(await ada.posts(other, asks(here)))).text
     await ada.invites(other, guest)
     assert "28 days" not in (await ada.gets_reply(await ada.posts(other, asks(here)))).text
+
+
+async def test_nobody_on_the_page_can_name_the_workspace(here: Workspace, bot: App, team: Channel) -> None:
+    async with aiohttp.ClientSession(bot.url) as page:
+        for workspace in (here.installation.team.id, f"slack:{here.installation.team.id}"):
+            who = {"user": "eve", "workspace": workspace}
+            async with page.get("/api/documents", params={**who, "channel": team.id}) as response:
+                assert "handbook" not in await response.text()
+            body = {"query": QUESTION, "channel": team.id, **who}
+            async with page.post("/api/search", json=body) as response:
+                assert "28 days" not in await response.text()
 
 
 async def test_what_a_file_says_calls_nobody(here: Workspace, ada: Person, team: Channel) -> None:

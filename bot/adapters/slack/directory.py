@@ -45,7 +45,7 @@ class Directory:
         """See to it that the catalog knows this channel and all that its replies may draw on, as they are now."""
         await self._once(channel, self._read, channel)
         await self._once(_LIST, self._read_list)
-        here = await self._channels.get(PLATFORM, self._me.team, channel)
+        here = await self._channels.get(PLATFORM, self._me.workspace, channel)
         if here is not None and here.visibility == "direct":
             await self._once(user, self._read_memberships, user)
 
@@ -90,13 +90,13 @@ class Directory:
         def as_it_is(known: Channel) -> Channel:
             return replace(known, visibility=visibility, members=members, created_by=creator or known.created_by)
 
-        await self._channels.change(PLATFORM, self._me.team, channel, creator, as_it_is)
+        await self._channels.change(PLATFORM, self._me.workspace, channel, creator, as_it_is)
 
     async def _read_list(self) -> None:
         """Channels that were public and are no more, and those that the bot is no longer in."""
         kinds = "public_channel,private_channel"
         listed = {info["id"]: info async for info in self._paged(self._client.conversations_list, types=kinds)}
-        for known in await self._channels.known(PLATFORM, self._me.team):
+        for known in await self._channels.known(PLATFORM, self._me.workspace):
             info = listed.get(known.channel)
             if known.visibility == "public" and (info is None or info.get("is_private") or info.get("is_ext_shared")):
                 await self.hide(known.channel)
@@ -108,7 +108,7 @@ class Directory:
         self.doubt(channel)
         await self._channels.change(
             PLATFORM,
-            self._me.team,
+            self._me.workspace,
             channel,
             "",
             lambda known: replace(known, visibility="private", members=frozenset()),
@@ -120,7 +120,7 @@ class Directory:
             info["id"]
             async for info in self._paged(self._client.users_conversations, user=user, types="private_channel")
         }
-        for known in await self._channels.known(PLATFORM, self._me.team):
+        for known in await self._channels.known(PLATFORM, self._me.workspace):
             if known.visibility == "private" and (user in known.members) != (known.channel in theirs):
                 await self._once(known.channel, self._read, known.channel)
 

@@ -31,6 +31,11 @@ class Me:
     bot: str
     url: str
 
+    @property
+    def workspace(self) -> str:
+        """As nobody can name one on the page: else who is there could read what was posted here."""
+        return f"{PLATFORM}:{self.team}"
+
     def link(self, channel: str, message: str, thread: str) -> str:
         """To a message, as Slack's own menu copies it."""
         link = f"{self.url}archives/{channel}/p{message.replace('.', '')}"
@@ -151,4 +156,4 @@ def _attachments(files: Iterable[Json]) -> Iterable[Attachment]:
 
 
 def _where(me: Me, channel: str, thread: str) -> ThreadRef:
-    return ThreadRef(platform=PLATFORM, workspace=me.team, channel=channel, thread=thread)
+    return ThreadRef(platform=PLATFORM, workspace=me.workspace, channel=channel, thread=thread)

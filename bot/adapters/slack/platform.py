@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from storage.transcript import Transcript
 
 API = "https://slack.com/api/"
 CALL_SECONDS = 10
+STATUS_SECONDS = 3.0
 MARK = "threadlore"
 WHISPERED = 500  # messages of which it is remembered that their author was told something
 WAITS = 5  # times that a call waits where Slack says that there were too many
@@ -92,6 +94,7 @@ class Slack:
         self._on_message: OnMessage | None = None
         self._whispered: deque[tuple[str, str]] = deque(maxlen=WHISPERED)
         self._ready = asyncio.Event()  # rows from before are worked on before it listens
+        self._shown: dict[int, float] = {}  # when a turn last gave a sign
         self._telling: set[asyncio.Task[None]] = set()
 
     async def start(self, on_message: OnMessage) -> None:
@@ -129,13 +132,22 @@ class Slack:
             raise PlatformDown(_named(error)) from error
 
     async def tell(self, turn: Turn, event: Event) -> None:
-        if isinstance(event, Status):
+        if isinstance(event, Status) and self._is_due(turn):
             task = asyncio.create_task(self._show(turn, event.text), name="slack status")
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
 
+    def _is_due(self, turn: Turn) -> bool:
+        """A sign at once, then one now and then: each is a call."""
+        now = time.monotonic()
+        if now - self._shown.get(turn.row, -STATUS_SECONDS) < STATUS_SECONDS:
+            return False
+        self._shown[turn.row] = now
+        return True
+
     async def send(self, turn: Turn, part: int, reply: Reply) -> str:
         assert self._directory is not None
+        self._shown.pop(turn.row, None)
         try:
             reply = reply.model_copy(update={"text": await self._directory.named(reply.text)})
             posted = await self._client.chat_postMessage(
@@ -240,7 +252,7 @@ class Slack:
         elif str(action["action_id"]).startswith(RATE):
             where, user = payload["container"], payload["user"]["id"]
             value = int(action["value"])
-            await self._desk.transcript.rate(self._me.team, where["channel_id"], where["message_ts"], user, value)
+            await self._desk.transcript.rate(self._me.workspace, where["channel_id"], where["message_ts"], user, value)
 
     async def _claim(self, incoming: Incoming) -> None:
         assert self._on_message is not None
