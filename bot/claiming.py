@@ -232,7 +232,10 @@ class Claiming:
             )
 
     async def _check_pace(self, connection: AsyncConnection, new: NewRow) -> None:
-        if new.kind == Kind.COMMAND or not new.payload.get("text") or new.payload.get("addressed") is False:
+        text = str(new.payload.get("text") or "")
+        command = commands.parse(text)
+        is_cheap = command is not None and command.name != "try again"
+        if not text or is_cheap or new.payload.get("addressed") is False:
             return
         asked = await self._stores.journal.asked_lately(connection, new, MINUTE)
         if asked >= self._pace.questions_per_minute:

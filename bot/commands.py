@@ -160,7 +160,8 @@ def _settings(channel: Channel) -> str:
     return (
         f"Settings of {channel.channel}:\n\n"
         f"- `settings knowledge on|off`: files posted here are learnt: **{_on(channel.knowledge)}**\n"
-        f"- `settings answer mention|threads|always`: when I answer: **{channel.answer}**\n"
+        f"- `settings answer mention|threads|always`: when I answer: **{channel.answer}**; "
+        "where I don't always, mention me: on the page as `@bot`\n"
         f"- `settings quiet on|off`: a reaction instead of a report: **{_on(channel.quiet)}**\n"
         f"- `settings model NAME|default`: who writes the answers: **{channel.model or 'default'}**"
     )

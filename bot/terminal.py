@@ -301,7 +301,7 @@ async def _channel(terminal: Terminal, name: str) -> Json:
     for each in (await terminal.client.get("channels"))["channels"]:
         if each["channel"] == name:
             return dict(each)
-    raise NotDone(404, f"There is no channel {name} that {terminal.arguments.user} reads. Posting to it makes it.")
+    raise NotDone(404, f"{terminal.arguments.user} reads no channel {name}. If there is none, posting to it makes it.")
 
 
 async def forget(terminal: Terminal) -> bool:

@@ -87,3 +87,4 @@ async def test_nobody_asks_more_than_ten_questions_a_minute(ada: Player, team: C
     assert "minute" in await ada.is_told(team, QUESTION)
     for post in posts:
         assert (await ada.wait_for_reply(post)).kind == "answer"
+    assert (await ada.ask(team, "docs")).kind == "help"

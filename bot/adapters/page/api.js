@@ -86,7 +86,7 @@ export async function presentToken(token) {
   }).catch(() => null);
   if (!reply) throw new Trouble(OFFLINE);
   if (reply.status === 401 || reply.status === 403)
-    throw new Trouble("That isn’t the token. Ask whoever runs Threadlore for `WEB_TOKEN`.", reply.status);
+    throw new Trouble("That isn’t the token. Ask whoever runs Threadlore for WEB_TOKEN.", reply.status);
   if (!reply.ok) throw trouble(reply.status, await reply.text());
 }
 
