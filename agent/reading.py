@@ -204,12 +204,14 @@ def _question(text: str, documents: Sequence[str] = ()) -> Question:
 
 
 async def _chosen(choice: Choice, state: State, said: list[Said], context: Context, account: Account) -> Plan:
-    """What the answer to a clarification asks for. It is never asked back again."""
+    """What the answer to a clarification asks for. It is asked back again only for a number that no option has."""
     said = said or await context.recall()
     pending = state["pending"] or _asked_before(said)
     if pending is None or not pending["options"]:
         return await _anew(choice["text"] or context.text, pending, said, context, account)
     options = [Option.model_validate(option) for option in pending["options"]]
+    if choice["option"] is None and _is_no_option(choice["text"], options):
+        return Plan(pending=pending)
     chosen = understand_choice(choice["text"], choice["option"], options, pending["question"])
     if chosen.kind == "new_question":
         return await _anew(chosen.question, pending, said, context, account)
@@ -217,6 +219,16 @@ async def _chosen(choice: Choice, state: State, said: list[Said], context: Conte
     questions = list(state["questions"]) or [question]
     questions[min(pending["asking"], len(questions) - 1)] = question
     return Plan(questions, notes=[*state["notes"], *notes])
+
+
+_NUMBER_ALONE = re.compile(r"\W*(?:(?:option|number|nr|no)\b\.?\s*)?(\d{1,2})\W*", re.I)
+
+
+def _is_no_option(text: str, options: Sequence[Option]) -> bool:
+    number = _NUMBER_ALONE.fullmatch(text)
+    if number is None or any(number[1] in option.label for option in options):
+        return False
+    return not 1 <= int(number[1]) <= len(options)
 
 
 async def _anew(text: str, pending: Pending | None, said: Sequence[Said], context: Context, account: Account) -> Plan:

@@ -373,6 +373,13 @@ async def test_a_new_question_instead_of_a_choice_is_answered_as_such(asking: As
     assert "6.50" in answer.text and "months" not in answer.text
 
 
+async def test_a_number_that_no_option_has_is_asked_back_again(asking: Asking, contracts: None) -> None:
+    card = await asking.clarification("What is the notice period?")
+    again = await asking.clarification(chosen("2", "7"))
+    assert again.options == card.options
+    assert "four months" in (await asking.answer(chosen("3", "2"))).text
+
+
 async def test_an_option_that_died_meanwhile_is_said_to_be_gone(asking: Asking, contracts: None) -> None:
     card = await asking.clarification("What is the notice period?")
     assert card.options[1].document is not None

@@ -193,6 +193,13 @@ async def test_a_deleted_candidate_is_not_answered_from(ada: Player, team: Chann
     assert "depot_north.txt" not in answer.cited
 
 
+async def test_a_number_that_no_button_has_is_asked_back_again(ada: Player, archive: Channel) -> None:
+    post, card = await ada.asks(archive, UNCLEAR)
+    again = await ada.follow_up(post, "7")
+    assert (again.kind, again.options) == ("clarification", card.options)
+    assert (await ada.follow_up(post, "3")).kind == "answer"
+
+
 async def test_the_words_of_a_choice_go_with_their_message(ada: Player, archive: Channel) -> None:
     post, _ = await ada.asks(archive, UNCLEAR)
     said = await ada.says(post, "the one with Corvane, for Mrs. Quillfeather")
