@@ -91,6 +91,22 @@ async def test_half_of_what_slack_needs_is_refused(tmp_path: Path) -> None:
             pass
 
 
+async def test_a_slack_that_cannot_be_reached_is_told(tmp_path: Path, here: Workspace) -> None:
+    with pytest.raises(SlackNotStarted, match="can't be reached"):
+        async with running(tmp_path, here, slack_api_url="http://127.0.0.1:9/api/"):
+            pass
+
+
+async def test_an_id_in_a_file_does_not_tell_what_a_private_channel_is_called(
+    here: Workspace, ada: Person, team: Channel
+) -> None:
+    hidden = here.server.channel("merger", by=here.owner, members=[here.installation], private=True)
+    note = Upload("codes.md", f"The code of the northern gate is {hidden.id} since May.".encode())
+    await ada.gets_reply(await ada.posts(team, files=[note]))
+    shown = await ada.gets_reply(await ada.posts(team, asks(here, "What is the code of the northern gate?")))
+    assert hidden.id in shown.text and "merger" not in shown.text
+
+
 async def test_what_is_delivered_again_is_answered_once(here: Workspace, ada: Person, team: Channel) -> None:
     asked = await ada.posts(team, asks(here))
     await ada.gets_reply(asked)

@@ -50,7 +50,7 @@ class Directory:
             await self._once(user, self._read_memberships, user)
 
     async def named(self, text: str) -> str:
-        """The same text with people and channels by their names, where it has their ids."""
+        """The same text with people and public channels by their names, where it has their ids."""
         for id in dict.fromkeys(_ID.findall(text)):
             with contextlib.suppress(SlackApiError):
                 text = text.replace(id, await self._name(id))
@@ -58,8 +58,9 @@ class Directory:
 
     async def _name(self, id: str) -> str:
         if id not in self._names:
-            if id.startswith("C"):
-                self._names[id] = "#" + (await self._client.conversations_info(channel=id))["channel"]["name"]
+            if id.startswith("C"):  # what a private channel is called is nobody's business who only has its id
+                info: Json = (await self._client.conversations_info(channel=id))["channel"]
+                self._names[id] = id if info.get("is_private") else f"#{info['name']}"
             else:
                 self._names[id] = (await self._client.users_info(user=id))["user"]["name"]
         return self._names[id]
@@ -94,7 +95,7 @@ class Directory:
 
     async def _read_list(self) -> None:
         """Channels that were public and are no more, and those that the bot is no longer in."""
-        kinds = "public_channel,private_channel"
+        kinds = "public_channel,private_channel,mpim"
         listed = {info["id"]: info async for info in self._paged(self._client.conversations_list, types=kinds)}
         for known in await self._channels.known(PLATFORM, self._me.workspace):
             info = listed.get(known.channel)
@@ -118,7 +119,7 @@ class Directory:
         """The private channels that this person is in."""
         theirs = {
             info["id"]
-            async for info in self._paged(self._client.users_conversations, user=user, types="private_channel")
+            async for info in self._paged(self._client.users_conversations, user=user, types="private_channel,mpim")
         }
         for known in await self._channels.known(PLATFORM, self._me.workspace):
             if known.visibility == "private" and (user in known.members) != (known.channel in theirs):

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ CALL_SECONDS = 10
 STATUS_SECONDS = 3.0
 MARK = "threadlore"
 WHISPERED = 500  # messages of which it is remembered that their author was told something
+LATELY = 200  # messages of a page
 WAITS = 5  # times that a call waits where Slack says that there were too many
 TOLD = frozenset({Why.NOT_ASKER, Why.DECIDED, Why.TOO_MANY, Why.TOO_LONG, Why.INVALID})
 CONVERTED = frozenset({"channel_convert_to_private", "channel_convert_to_public"})
@@ -169,19 +170,31 @@ class Slack:
         await asyncio.sleep(self._options.settle_seconds)
         found: dict[int, Posted] = {}
         marks = f"{MARK}.{turn.row}."
-        cursor = ""
-        while True:
-            page = await self._client.conversations_replies(
-                channel=turn.where.channel, ts=turn.where.thread, limit=200, cursor=cursor
-            )
-            for message in page["messages"]:
+        try:
+            async for message in self._standing(turn):
                 for block in message.get("blocks") or ():
                     if str(block.get("block_id", "")).startswith(marks):
                         part = int(block["block_id"].removeprefix(marks))
                         found.setdefault(part, Posted(message=message["ts"], part=part))
+        except DOWN as error:
+            if _named(error) not in NO_WAY:
+                raise PlatformDown(_named(error)) from error
+        return [*found.values()]
+
+    async def _standing(self, turn: Turn) -> AsyncIterator[Json]:
+        """What stands where this turn's reply belongs: in its thread, or lately in the channel itself."""
+        channel, thread, cursor = turn.where.channel, _thread(turn), ""
+        if thread is None:
+            for message in (await self._client.conversations_history(channel=channel, limit=LATELY))["messages"]:
+                yield message
+            return
+        while True:
+            page = await self._client.conversations_replies(channel=channel, ts=thread, limit=LATELY, cursor=cursor)
+            for message in page["messages"]:
+                yield message
             cursor = (page.get("response_metadata") or {}).get("next_cursor") or ""
             if not cursor:
-                return [*found.values()]
+                return
 
     async def revise(self, where: ThreadRef, message: str, reply: Reply) -> None:
         try:
@@ -206,17 +219,15 @@ class Slack:
     async def _introduce(self) -> Me:
         try:
             found = await self._client.auth_test()
-        except SlackApiError as error:
+        except DOWN as error:
             raise SlackNotStarted(_refusal(error, "SLACK_BOT_TOKEN")) from None
-        except (aiohttp.ClientError, TimeoutError):
-            raise SlackNotStarted(f"Slack can't be reached at {self._options.api_url}.") from None
         return Me(found["team_id"], found["user_id"], found["bot_id"], found["url"])
 
     async def _try_app_token(self) -> None:
         """The client of Socket Mode tries a wrong one for ever."""
         try:
             await self._client.apps_connections_open(app_token=self._options.app_token)
-        except SlackApiError as error:
+        except DOWN as error:
             raise SlackNotStarted(_refusal(error, "SLACK_APP_TOKEN")) from None
 
     async def _take(self, body: dict[str, Any]) -> BoltResponse:
@@ -299,7 +310,9 @@ def _named(error: Exception) -> str:
     return str(error.response.get("error")) if isinstance(error, SlackApiError) else type(error).__name__
 
 
-def _refusal(error: SlackApiError, setting: str) -> str:
+def _refusal(error: Exception, setting: str) -> str:
+    if not isinstance(error, SlackApiError):
+        return f"Slack can't be reached ({_named(error)}). Check the network, or start again without {setting}."
     name = error.response.get("error")
     if name == "missing_scope":
         return f"Slack: the app lacks the scope {error.response.get('needed')}; add it and install the app again."
