@@ -57,6 +57,9 @@ class Context:
         return await self.parts.transcript.recall(self.place, self.scope, before=self.message)
 
 
+SEARCHES_SPENT = "not all was looked for: the searches of one turn were used up"
+
+
 @dataclass(frozen=True)
 class Narrowed:
     """What to search for, and the documents to look in first; none: in all of them; `only`: and in no others.
@@ -130,6 +133,8 @@ class Search:
         key = (question, frozenset(documents))
         if await self.is_empty():
             return Retrieved(())
+        if key not in self._made and len(self._made) >= self._parts.limits.searches:
+            return Retrieved((), degraded=(SEARCHES_SPENT,))
         if key not in self._made:
             self._made[key] = await self._parts.retriever.search(
                 question, self._scope, limit=CANDIDATES, documents=list(documents) or None

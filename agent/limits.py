@@ -7,6 +7,7 @@ from dataclasses import dataclass
 class TurnLimits:
     seconds: float = 180  # the whole turn, clarifications apart
     model_calls: int = 12
+    searches: int = 24
     tokens: int = 60_000  # read and written, all calls together
     silent_seconds: float = 30  # without a word from a model
     rerank_seconds: float = 60

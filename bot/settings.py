@@ -65,6 +65,7 @@ class Settings(BaseSettings):
     # a turn
     turn_seconds: float = Field(_TURN.seconds, gt=0, description="the longest turn")
     turn_model_calls: int = Field(_TURN.model_calls, gt=0, description="calls of a model in one turn")
+    turn_searches: int = Field(_TURN.searches, gt=0, description="searches of the knowledge in one turn")
     turn_tokens: int = Field(_TURN.tokens, gt=0, description="tokens read and written in one turn")
     model_silent_seconds: float = Field(_TURN.silent_seconds, gt=0, description="without a word from a model")
     rerank_seconds: float = Field(_TURN.rerank_seconds, gt=0, description="the longest rerank")
@@ -120,6 +121,7 @@ class Settings(BaseSettings):
         return TurnLimits(
             seconds=self.turn_seconds,
             model_calls=self.turn_model_calls,
+            searches=self.turn_searches,
             tokens=self.turn_tokens,
             silent_seconds=self.model_silent_seconds,
             rerank_seconds=self.rerank_seconds,

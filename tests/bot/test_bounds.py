@@ -91,6 +91,15 @@ async def test_a_turn_takes_no_more_calls_than_it_may(tmp_path: Path, openai: Fa
         assert QUOTED in turn["text"]
 
 
+@reaches("turn_searches")
+async def test_a_turn_searches_no_more_often_than_it_may(tmp_path: Path) -> None:
+    async with opened(tmp_path, turn_searches=1) as page:
+        await page.shares("# Rules\n\nThe gate closes at nine. The library opens at eleven.")
+        turn = await page.asks("When does the gate close? When does the library open?")
+        assert "nine" in turn["text"]
+        assert "used up" in turn["text"]
+
+
 @reaches("turn_tokens")
 async def test_a_turn_takes_no_more_tokens_than_it_may(tmp_path: Path, openai: FakeOpenAI) -> None:
     async with opened(tmp_path, turn_tokens=1500, **model(openai)) as page:
