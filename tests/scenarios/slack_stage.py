@@ -63,10 +63,8 @@ class Workspace:
 
 class SlackStage(Stage):
     def __init__(self, bot: RunningBot, tag: str, here: Workspace) -> None:
-        self._bot = bot
-        self._tag = tag
+        super().__init__(bot, tag)
         self._here = here
-        self._people: dict[str, SlackPlayer] = {}
 
     async def __aenter__(self) -> SlackStage:
         if not self._bot.is_running:
@@ -117,16 +115,8 @@ class SlackStage(Stage):
         await self._here.server.until_settled(self._here.installation.app)
         await by.answers_introduction(here, knowledge)
 
-    async def restart(self) -> None:
-        status = await asyncio.to_thread(self._bot.stop)
-        assert status == 0, f"SIGTERM ended the bot with {status}:\n{self._bot.log()[-4000:]}"
-        await self.start()
-
-    async def kill(self) -> None:
-        await asyncio.to_thread(self._bot.kill)
-
     async def start(self) -> None:
-        await asyncio.to_thread(self._bot.start)
+        await super().start()
         await self._here.server.until_connected(self._here.installation.app, seconds=SECONDS)
 
 

@@ -3,10 +3,13 @@ know this file alone."""
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
+
+from tests.running import RunningBot
 
 T = TypeVar("T")
 
@@ -207,6 +210,10 @@ class Player(ABC):
 class Stage(ABC):
     """One platform with a running bot. People and channels of one test meet nothing of another's."""
 
+    def __init__(self, bot: RunningBot, tag: str) -> None:
+        self._bot = bot
+        self._tag = tag
+
     @abstractmethod
     async def __aenter__(self) -> Stage: ...
 
@@ -228,16 +235,18 @@ class Stage(ABC):
         self, channel: Channel, *, by: Player, members: Sequence[Player] | None = None, knowledge: bool = True
     ) -> None: ...
 
-    @abstractmethod
     async def restart(self) -> None:
         """End the bot with SIGTERM, which must succeed, and start it again."""
+        status = await asyncio.to_thread(self._bot.stop)
+        assert status == 0, f"SIGTERM ended the bot with {status}:\n{self._bot.log()[-4000:]}"
+        await self.start()
 
-    @abstractmethod
     async def kill(self) -> None:
         """SIGKILL."""
+        await asyncio.to_thread(self._bot.kill)
 
-    @abstractmethod
-    async def start(self) -> None: ...
+    async def start(self) -> None:
+        await asyncio.to_thread(self._bot.start)
 
 
 def replies(to: Post, thread: list[Seen]) -> list[Seen]:

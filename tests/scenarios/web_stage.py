@@ -39,8 +39,7 @@ ESCAPED = re.compile(r"\\([\\`*_\[\]<>])")  # Markdown that the page shows as it
 
 class WebStage(Stage):
     def __init__(self, bot: RunningBot, tag: str) -> None:
-        self._bot = bot
-        self._tag = tag
+        super().__init__(bot, tag)
         self._stack = contextlib.AsyncExitStack()
 
     async def __aenter__(self) -> WebStage:
@@ -70,17 +69,6 @@ class WebStage(Stage):
         if members is not None:
             body |= {"visibility": "private", "members": [member.name for member in members]}
         await by.call("PUT", f"/api/channels/{channel.id}", json=body)
-
-    async def restart(self) -> None:
-        status = await asyncio.to_thread(self._bot.stop)
-        assert status == 0, f"SIGTERM ended the bot with {status}:\n{self._bot.log()[-4000:]}"
-        await self.start()
-
-    async def kill(self) -> None:
-        await asyncio.to_thread(self._bot.kill)
-
-    async def start(self) -> None:
-        await asyncio.to_thread(self._bot.start)
 
 
 class WebPlayer(Player):

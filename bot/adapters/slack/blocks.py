@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agent.outcomes import Citation
@@ -72,27 +72,25 @@ def _linked(name: str, link: str) -> str:
 
 
 def _shortcuts(reply: Reply) -> Block:
-    return {
-        "type": "actions",
-        "elements": [
-            _button(f"{COMMAND}:{number}", shortcut.label, shortcut.command)
-            for number, shortcut in enumerate(reply.shortcuts)
-        ],
-    }
+    return _actions(
+        _button(f"{COMMAND}:{number}", shortcut.label, shortcut.command)
+        for number, shortcut in enumerate(reply.shortcuts)
+    )
 
 
 def _choices(reply: Reply) -> Block:
-    return {
-        "type": "actions",
-        "elements": [
-            _button(f"{CHOOSE}:{number}", option.label, f"{reply.clarification}:{number}")
-            for number, option in enumerate(reply.options)
-        ],
-    }
+    return _actions(
+        _button(f"{CHOOSE}:{number}", option.label, f"{reply.clarification}:{number}")
+        for number, option in enumerate(reply.options)
+    )
 
 
 def _feedback() -> Block:
-    return {"type": "actions", "elements": [_button(f"{RATE}:1", "👍", "1"), _button(f"{RATE}:-1", "👎", "-1")]}
+    return _actions([_button(f"{RATE}:1", "👍", "1"), _button(f"{RATE}:-1", "👎", "-1")])
+
+
+def _actions(buttons: Iterable[Block]) -> Block:
+    return {"type": "actions", "elements": [*buttons]}
 
 
 def _button(action: str, label: str, value: str) -> Block:

@@ -280,7 +280,7 @@ class Slack:
             await self._client.assistant_threads_setStatus(
                 channel_id=turn.where.channel, thread_ts=turn.where.thread, status=text
             )
-        except (SlackApiError, aiohttp.ClientError, TimeoutError):
+        except DOWN:
             log.debug("a status was not shown", exc_info=True)
 
 

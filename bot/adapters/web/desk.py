@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bot.platform import NotStarted
-from storage.channels import Channels
+from storage.channels import PAGE, Channels
 from storage.clarifications import Clarifications
 from storage.documents import Documents
 from storage.models import Document
 from storage.retrieval import Retriever
 from storage.transcript import Transcript
 
-PLATFORM = "web"
+PLATFORM = PAGE
 WORKSPACE = "local"
 USER = "me"
 
